@@ -187,6 +187,21 @@ export default {
   },
   overrides: [
     restrict(['src/*.ts'], [exceptClient, ...doors()]),
+    {
+      files: ['src/**', 'workers/**'],
+      rules: {
+        'no-restricted-properties': [
+          'error',
+          {
+            property: 'terminate',
+            message:
+              'A thread in a native call that is ended from outside may take the process along: ask it to end',
+          },
+        ],
+      },
+    },
+    // A thread that hangs does nothing that it is asked for.
+    { files: ['src/dispatch/thread-watch.ts'], rules: { 'no-restricted-properties': 'off' } },
     ...inSrc.map((folder) => restrict([`src/${folder}/**`], [...layer(folder, layers[folder]), ...doors()])),
     ...Object.keys(rooms['src/http']).map((name) =>
       restrict([`src/http/${name}/**`], [...inHttp, ...room('src/http', name), ...doors()]),

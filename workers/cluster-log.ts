@@ -8,6 +8,7 @@ import { SegmentRegister, type AppendOutcome } from '../src/outbound/cluster/reg
 import { statementsOf } from '../src/outbound/cluster/statements.js'
 import { describeTrouble } from '../src/outbound/cluster/trouble.js'
 import {
+  endLog,
   isClusterLogSettings,
   isLogRequest,
   isShardLine,
@@ -31,9 +32,10 @@ const { urls, tables } = given
 const statements = statementsOf(tables)
 const figures: ClusterLogFigures = { ...noClusterFigures }
 
-parent.on('message', (line: unknown) => {
-  assert(isShardLine(line), 'the log of a cluster is sent the lines of shards')
-  serve(line)
+parent.on('message', (message: unknown) => {
+  if (message === endLog) process.exit()
+  assert(isShardLine(message), 'the log of a cluster is sent the lines of shards')
+  serve(message)
 })
 setInterval(() => parent.postMessage(figures), limits.clusterFiguresMs).unref()
 

@@ -31,8 +31,6 @@ const relations = [
   ['poolLookMs', 'readerTaskMs', 'a task is looked at before it is too late'],
   ['poolRetryBaseMs', 'poolRetryMaxMs', 'the first pause is not the longest'],
   ['poolRetryMaxMs', 'poolWaitMs', 'a thread is tried again while its task waits'],
-  ['processEndMs', 'poolEndMs', 'the process is killed before a thread is ended in the middle of its task'],
-  ['poolEndMs', 'readerTaskMs', 'a thread that is to end has no longer than any task'],
   ['logRecordHeadsMax', 'logHeadsMax', 'a commit of the server log has one record at least'],
   ['streamBufferBytes', 'streamRecentBytes', 'a reader that is a little behind finds a page of events'],
   ['streamRecentBytes', 'streamBacklogBytesMax', 'the latest events of an agent may wait'],

@@ -160,8 +160,6 @@ export const limits = {
   readerQueueMax: 1_024,
   /** How long a long read waits for a shard that does not serve, milliseconds. */
   readerWaitMs: 10_000,
-  /** How long a thread of a pool that is to end may still work on its task, milliseconds. */
-  poolEndMs: 3_000,
   /** How long one long read may take, milliseconds, besides the time for the records of a tree. */
   readerTaskMs: 60_000,
   /** Records of a tree that a reader goes through in a second, at least. */

@@ -1,5 +1,6 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
 import {
+  endLog,
   isClusterLogFigures,
   noClusterFigures,
   type ClusterLines,
@@ -12,6 +13,7 @@ import {
 export class ClusterLogThread {
   readonly #worker: Worker
   #figures: ClusterLogFigures = noClusterFigures
+  readonly #ended: Promise<void>
   #ending = false
   /** Whether the process ends, for whoever waits for an answer. */
   readonly #ends = new Int32Array(new SharedArrayBuffer(4))
@@ -27,8 +29,11 @@ export class ClusterLogThread {
       if (isClusterLogFigures(told)) this.#figures = told
     })
     this.#worker.on('error', (error: Error) => (failure = error))
-    this.#worker.on('exit', (code) => {
-      if (!this.#ending) died(failure ?? new Error(`The thread of the cluster’s log ended with ${code}`))
+    this.#ended = new Promise((resolve) => {
+      this.#worker.once('exit', (code) => {
+        if (!this.#ending) died(failure ?? new Error(`The thread of the cluster’s log ended with ${code}`))
+        resolve()
+      })
     })
   }
 
@@ -54,9 +59,10 @@ export class ClusterLogThread {
     Atomics.store(this.#ends, 0, 1)
   }
 
-  /** Ends it, once the shards have closed their lines. */
+  /** Has it end, once the shards have closed their lines or given up; while it begins, once it has begun. */
   async close(): Promise<void> {
     this.#ending = true
-    await this.#worker.terminate()
+    this.#worker.postMessage(endLog)
+    await this.#ended
   }
 }

@@ -62,9 +62,9 @@ export class PasswordPool {
     return this.#run('verifyPassword', task)
   }
 
-  /** Ends the threads, after a while even those with a task. Waiting tasks are refused. */
+  /** Ends the threads, each after its task. Waiting tasks are refused. */
   close(): Promise<void> {
-    return this.#pool.close(limits.poolEndMs)
+    return this.#pool.close()
   }
 
   async #run<Name extends keyof PasswordTasks>(

@@ -27,11 +27,8 @@ export interface TaskRun {
   steps?(): number
 }
 
-/**
- * Why a thread did not finish a task: it did not start, it died, the task took too long, or the pool ended it for
- * another reason.
- */
-export type ThreadEnd = 'unstarted' | 'died' | 'hung' | 'ended'
+/** Why a thread did not finish a task: it did not start, it died, the task took too long, or it was to end before. */
+export type ThreadEnd = 'unstarted' | 'died' | 'hung' | 'ending'
 
 /** Thrown if the thread failed and not the task. */
 export class ThreadFault extends Error {
@@ -47,7 +44,7 @@ const texts = {
   unstarted: 'did not start',
   died: 'died in the middle of its task',
   hung: 'did not come to the end of its task in time and was ended',
-  ended: 'was ended in the middle of its task',
+  ending: 'was to end before it had begun its task',
 } as const
 
 /**
@@ -62,8 +59,9 @@ export class PoolThread {
   #started = false
   /** How the thread was lost since the current task began. */
   #lostAs: ThreadEnd | undefined
-  /** Aborts the current task. */
+  /** Gives the current task up. */
   #breakOff: ((fault: ThreadFault) => void) | undefined
+  /** Settles when its task has ended, or was given up. */
   #underWay: Promise<unknown> = Promise.resolve()
   /** Threads that have not ended yet; more than one only while an older one is ending. */
   readonly #alive = new Map<Worker, Promise<void>>()
@@ -85,6 +83,7 @@ export class PoolThread {
 
   /** @throws ThreadFault, or what the task throws */
   async run(task: object, { name, deadlineMs, steps = noSteps }: TaskRun): Promise<unknown> {
+    if (this.#ending !== undefined) throw new ThreadFault('ending')
     this.#lostAs = undefined
     const broken = new Promise<never>((_resolve, reject) => (this.#breakOff = reject))
     // It may be aborted before anyone waits for that.
@@ -93,9 +92,9 @@ export class PoolThread {
     try {
       const piscina = (this.#piscina ??= this.#open())
       const found: Promise<unknown> = piscina.run(task, { name })
-      this.#underWay = found
       for (const worker of piscina.threads) this.#watchEnd(worker)
-      return await Promise.race([found, broken])
+      this.#underWay = Promise.race([found, broken])
+      return await this.#underWay
     } catch (error) {
       // If the task threw, its thread works and stays for the next one.
       if (this.#started && !(error instanceof ThreadFault)) throw error
@@ -107,18 +106,18 @@ export class PoolThread {
     }
   }
 
-  /** Waits a while for the current task, and ends the thread. Resolves when no thread is left. */
-  end(graceMs: number): Promise<void> {
-    this.#ending ??= this.#endSoon(graceMs)
+  /**
+   * Waits for the current task, and ends the thread. Resolves when no thread is left. A task has as long as it may take anyway:
+   * on a busy machine a page takes many seconds, and a thread that is ended while it opens a store takes the process along
+   * (docs/upstream/node-require-terminate.md).
+   */
+  end(): Promise<void> {
+    this.#ending ??= this.#endAfterTask()
     return this.#ending
   }
 
-  async #endSoon(graceMs: number): Promise<void> {
-    const abort = new AbortController()
-    const late = delay(graceMs, undefined, { signal: abort.signal }).catch(() => undefined)
-    await Promise.race([Promise.allSettled([this.#underWay]), late])
-    abort.abort()
-    this.#breakOff?.(new ThreadFault('ended'))
+  async #endAfterTask(): Promise<void> {
+    await Promise.allSettled([this.#underWay])
     await this.#discard()
   }
 

@@ -67,8 +67,8 @@ export interface ReaderPoolOptions {
  * continue with the waiting tasks. They do not open that shard's store until it serves again; tasks for it wait for a
  * while.
  *
- * A native call that returns to a thread which is being ended may end the process. A task is only one page, so the pool
- * waits for its end, and ends only a thread that does not reach it.
+ * A native call that returns to a thread which is being ended may end the process. A task is only one page, so a thread is
+ * ended after it.
  */
 export class ReaderPool {
   readonly #pool: ThreadPool
@@ -140,7 +140,7 @@ export class ReaderPool {
    */
   letGo(shard: number): Promise<void> {
     if (!this.#away.has(shard)) this.#away.set(shard, new Set())
-    return this.#pool.renew(limits.poolEndMs)
+    return this.#pool.renew()
   }
 
   /** A shard serves again. */
@@ -151,7 +151,7 @@ export class ReaderPool {
   }
 
   close(): Promise<void> {
-    return this.#pool.close(limits.poolEndMs)
+    return this.#pool.close()
   }
 
   /**

@@ -85,7 +85,7 @@ export class StorePool {
   /** Ends the threads when their work has ended. */
   async close(): Promise<void> {
     await Promise.allSettled(this.#underWay)
-    await this.#pool.close(limits.poolEndMs)
+    await this.#pool.close()
   }
 
   /** A task may take as long as its store needs; if it makes no progress for long, its thread is ended. */

@@ -114,31 +114,31 @@ export class ThreadPool {
         if (!(error instanceof ThreadFault)) throw error
         if (this.#closing) throw closed()
         if (error.how === 'unstarted') pauseMs = this.#unstarted(error)
-        // The pool ended its thread: tasks change nothing, so it can begin again.
-        else if (error.how !== 'ended') throw this.#ended(error)
+        // It has not begun, and waits for the next thread.
+        else if (error.how !== 'ending') throw this.#ended(error)
       } finally {
         this.#giveBack(thread, pauseMs)
       }
     }
   }
 
-  /** Replaces all threads, after a while even those with a task. Resolves when the present ones have ended. */
-  async renew(graceMs: number): Promise<void> {
+  /** Replaces all threads, each after its task. Resolves when the present ones have ended. */
+  async renew(): Promise<void> {
     const idle = this.#free.splice(0)
-    const ended = this.#threads.map((thread) => thread.end(graceMs))
+    const ended = this.#threads.map((thread) => thread.end())
     for (const thread of idle) this.#giveBack(thread, 0)
     await Promise.all(ended)
   }
 
-  /** Ends all threads, after a while even those with a task. Waiting tasks are refused. */
-  async close(graceMs: number): Promise<void> {
+  /** Ends all threads, each after its task. Waiting tasks are refused. */
+  async close(): Promise<void> {
     this.#closing = true
     for (const waiter of this.#waiting.splice(0)) waiter.refuse(closed())
     for (const [timer, resume] of this.#pauses) {
       clearTimeout(timer)
       resume()
     }
-    await Promise.all(this.#threads.map((thread) => thread.end(graceMs)))
+    await Promise.all(this.#threads.map((thread) => thread.end()))
   }
 
   #take({ untilMs, first }: Place): Promise<PoolThread> | PoolThread {

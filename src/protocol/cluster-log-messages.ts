@@ -14,6 +14,9 @@ export interface ClusterLogSettings {
   tables: string
 }
 
+/** What that thread is told to end by. */
+export const endLog = 'end'
+
 /** A shard's way to that thread. */
 export interface ShardLine {
   shard: number

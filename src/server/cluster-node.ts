@@ -275,7 +275,7 @@ export class ClusterNode implements ClusterOwner {
 
   async abandon(): Promise<void> {
     this.#thread?.giveUp()
-    await this.#begun?.shards.unfollow()
+    await Promise.all([this.#begun?.shards.unfollow(), this.#thread?.close()])
   }
 
   get figures(): ClusterFigures {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/outbound/cluster/register.js'
@@ -14,6 +14,7 @@ import { LogLine } from '../../workers/store/log/log-line.js'
 import { type NodeLog, prepareNodeLog } from '../../workers/store/log/node-log.js'
 import { bringUp, lastCheckpoint } from '../../workers/store/log/node-store.js'
 import { blocksOf, replicatedRows } from '../../workers/store/log/replicated-rows.js'
+import { shardLine } from '../support/cluster/shard-line.js'
 import { eventually } from '../support/eventually.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
@@ -58,12 +59,7 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     await register.begin(firstSegment(0, secret))
     await register.close()
   }
-  const lineOf = () => {
-    const { port1, port2 } = new MessageChannel()
-    const [answers, ends] = [new SharedArrayBuffer(4), new SharedArrayBuffer(4)]
-    thread.postMessage({ shard: 0, port: port2, answers, ends }, [port2])
-    return { shard: 0, port: port1, answers, ends }
-  }
+  const lineOf = () => shardLine(thread, 0)
   let made = 0
   const place = () => join(directory, `store-${(made += 1)}`)
   const failures: Error[] = []

@@ -2,12 +2,11 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { lostLogMessage } from '../../src/base/fenced.js'
 import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/outbound/cluster/register.js'
-import type { ShardLine } from '../../src/protocol/cluster-log-messages.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { ClusterLog } from '../../workers/store/log/cluster-log.js'
@@ -16,6 +15,7 @@ import { firstSegment } from '../../workers/store/log/first-segment.js'
 import { LogLine } from '../../workers/store/log/log-line.js'
 import { encodeChanges } from '../../workers/store/log/row-change.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
+import { shardLine } from '../support/cluster/shard-line.js'
 import { eventually } from '../support/eventually.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
@@ -72,12 +72,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     await register.begin(firstSegment(0, secret))
     await register.close()
   }
-  const lineOf = (): ShardLine => {
-    const { port1, port2 } = new MessageChannel()
-    const [answers, ends] = [new SharedArrayBuffer(4), new SharedArrayBuffer(4)]
-    thread.postMessage({ shard: 0, port: port2, answers, ends }, [port2])
-    return { shard: 0, port: port1, answers, ends }
-  }
+  const lineOf = () => shardLine(thread, 0)
   const logOf =
     (node: string): OpenLog =>
     (from) =>

@@ -1,11 +1,12 @@
 import { once } from 'node:events'
-import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads'
+import { type MessagePort, Worker } from 'node:worker_threads'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/outbound/cluster/register.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import type { LogRequest } from '../../src/protocol/cluster-log-messages.js'
 import { firstSegment } from '../../workers/store/log/first-segment.js'
+import { shardLine } from '../support/cluster/shard-line.js'
 import { startTcpProxy, type TcpProxy } from '../support/cluster/tcp-proxy.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 
@@ -42,12 +43,6 @@ describe.skipIf(noPostgres)('a way to the database on which packets are lost wit
     await postgres?.remove()
   })
 
-  /** A line of a shard of its own, and so a connection. */
-  const line = (): MessagePort => {
-    const { port1, port2 } = new MessageChannel()
-    thread.postMessage({ shard: 0, port: port2, answers: new SharedArrayBuffer(4) }, [port2])
-    return port1
-  }
   const ask = async (port: MessagePort, request: LogRequest): Promise<{ kind: string }> => {
     port.postMessage(request)
     const [answer] = await once(port, 'message')
@@ -60,7 +55,7 @@ describe.skipIf(noPostgres)('a way to the database on which packets are lost wit
       { kind: 'read', after: { segment: -1, part: 0 }, rows: 1 },
       { kind: 'lastCheckpoint' },
     ]
-    const asked = requests.map((request) => ({ request, port: line() }))
+    const asked = requests.map((request) => ({ request, port: shardLine(thread, 0).port }))
     const kinds = () => Promise.all(asked.map(async ({ port, request }) => (await ask(port, request)).kind))
     const answered = ['isAlive', 'rows', 'lastCheckpoint']
     expect(await kinds()).toEqual(answered)

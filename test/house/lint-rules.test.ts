@@ -149,6 +149,8 @@ const environment = "export const home = process.env['HOME']\n"
 const setsHtml = (member: string) =>
   `export const show = (place: Element) => {\n  place.${member} = '<b>'\n}\n`
 
+const terminates = 'export const end = (thread: { terminate(): void }) => thread.terminate()\n'
+
 const violations: Violation[] = [
   ...forbiddenImports.flatMap(([folder, specifiers]) =>
     specifiers.map((specifier, index) => ({
@@ -186,6 +188,8 @@ const violations: Violation[] = [
   { path: 'src/auth/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
   { path: 'src/protocol/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
   { path: 'workers/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
+  { path: 'src/dispatch/terminate.ts', code: terminates, rule: 'eslint(no-restricted-properties)' },
+  { path: 'workers/terminate.ts', code: terminates, rule: 'eslint(no-restricted-properties)' },
   { path: 'src/console/inner.ts', code: setsHtml('innerHTML'), rule: 'eslint(no-restricted-properties)' },
   {
     path: 'src/console/parts/outer.ts',
@@ -238,6 +242,8 @@ const clean: Planted[] = [
   { path: 'src/client/types.ts', code: importsType('../wire/x.js') },
   { path: 'src/client/index.ts', code: "export * from './types.js'\n" },
   { path: 'src/console/wire-types.ts', code: importsType('../wire/x.js') },
+  { path: 'src/dispatch/thread-watch.ts', code: terminates },
+  { path: 'src/console/terminate.ts', code: terminates },
   { path: 'src/console/text.tsx', code: 'export const bold = <p>plain</p>\n' },
   { path: 'src/dispatch/config-type.ts', code: importsType('../settings/config.js') },
   { path: 'src/settings/config.ts', code: environment },

@@ -56,7 +56,7 @@ beforeEach(() => {
 })
 
 afterEach(async () => {
-  await pool.close(0)
+  await pool.close()
   rmSync(directory, { recursive: true, force: true })
 })
 
@@ -97,7 +97,7 @@ describe('a pool whose threads do not start', () => {
     writeFileSync(noStart, '')
     const waiting = refusalOf(run('which'))
     await eventually(() => pool.figures.failedStarts > 0)
-    await pool.close(0)
+    await pool.close()
     expect(await waiting).toBe('unavailable')
   })
 })
@@ -151,15 +151,42 @@ describe('a task of a pool', () => {
     await working
   })
 
-  it('is broken off and begun anew where all threads are ended', async () => {
+  it('comes to its end before its thread is ended, and the next one gets another thread', async () => {
     pool = open({ threads: 1 })
+    const before = await run('which')
     const memory = new SharedArrayBuffer(8)
     const words = new Int32Array(memory)
     const working = run('work', { task: { memory } })
     await eventually(() => Atomics.load(words, 1) > 0)
-    await pool.renew(1)
+    let isRenewed = false
+    const renewed = pool.renew().then(() => (isRenewed = true))
+    const next = run('which')
+    const steps = Atomics.load(words, 1)
+    await eventually(() => Atomics.load(words, 1) >= steps + 5)
+    expect(isRenewed).toBe(false)
     Atomics.store(words, 0, 1)
-    expect(await working).toBeGreaterThan(0)
+    expect(await working).toBeGreaterThan(steps)
+    await renewed
+    expect(await next).not.toBe(before)
     expect(pool.figures).toMatchObject({ deaths: 0, hangs: 0 })
+  })
+
+  it('is not begun by a thread that is about to end', async () => {
+    pool = open({ threads: 1 })
+    const before = await run('which')
+    const next = run('which')
+    // It has its thread, but has not reached it.
+    const renewed = pool.renew()
+    expect(await next).not.toBe(before)
+    await renewed
+    expect(pool.figures).toMatchObject({ deaths: 0, hangs: 0, failedStarts: 0 })
+  })
+
+  it('that hangs holds up a pool that is renewed or closed only until its time is over', async () => {
+    pool = open({ threads: 1 })
+    const hanging = refusalOf(run('hang', { deadlineMs: 500 }))
+    await pool.renew()
+    expect(await hanging).toBe('unavailable')
+    expect(await run('which')).toBeTypeOf('number')
   })
 })

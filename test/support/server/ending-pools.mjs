@@ -11,7 +11,7 @@ async function endAfter(ms) {
   const pool = new ThreadPool({ name: 'ending', file, threads: 1, niced: false, idleMs: 0 })
   const begun = pool.run({}, { name: 'begin', deadlineMs: 60_000 }).catch(() => undefined)
   await pause(ms)
-  await pool.close(0)
+  await pool.close()
   await begun
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import { pooledRandom } from '../../../../src/base/random.js'
 import { shardFolder } from '../../../../src/data-directory/shard-folders.js'
 import { clusterTables } from '../../../../src/outbound/cluster/statements.js'
@@ -10,6 +10,7 @@ import { LogLine } from '../../../../workers/store/log/log-line.js'
 import { FollowedStore } from '../../../../workers/store/log/followed-store.js'
 import { blocksOf, replicatedRows } from '../../../../workers/store/log/replicated-rows.js'
 import { testSeed } from '../../postgres/cluster-of-one.js'
+import { shardLine } from '../shard-line.js'
 import { erasedText } from './erasures.js'
 import { shardCount, type ThreeNodes } from './three-nodes.js'
 
@@ -54,10 +55,7 @@ async function broughtUp(
   shard: number,
   path: string,
 ): Promise<{ rows: string[]; kind: string }> {
-  const { port1, port2 } = new MessageChannel()
-  const [answers, ends] = [new SharedArrayBuffer(4), new SharedArrayBuffer(4)]
-  worker.postMessage({ shard, port: port2, answers, ends }, [port2])
-  const line = new LogLine({ shard, port: port1, answers, ends })
+  const line = new LogLine(shardLine(worker, shard))
   // As a node does that is started: it overwrites what was erased, too.
   const store = await FollowedStore.open({ path, line, secret })
   await store.close()
