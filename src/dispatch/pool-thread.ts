@@ -2,7 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
+import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
+import { Watchdog } from './watchdog.js'
 
 /** What the threads of a pool run. */
 export interface ThreadSettings {
@@ -121,15 +123,13 @@ export class PoolThread {
     await this.#discard()
   }
 
-  /** Counts looks instead of time: while the process was suspended, so were its threads. */
   #look(deadlineMs: number, steps: () => number): () => void {
     const startMs = this.#settings.startMs ?? limits.poolStartMs
-    let silentMs = 0
-    let seen: unknown
+    const watchdog = new Watchdog(limits.poolLookMs)
     return () => {
-      const now = `${this.#started} ${steps()}`
-      silentMs = now === seen ? silentMs + limits.poolLookMs : 0
-      seen = now
+      // To have started is a step.
+      const now = this.#started ? 1 + steps() : 0
+      const silentMs = watchdog.look({ nowMs: steadyClock(), waiting: true, steps: now })
       if (silentMs < (this.#started ? deadlineMs : startMs)) return
       this.#breakOff?.(new ThreadFault(this.#started ? 'hung' : 'unstarted'))
     }
