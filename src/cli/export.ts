@@ -1,5 +1,4 @@
-import { createWriteStream } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { open, rename, rm, writeFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { askInTurn } from './ask-in-turn.js'
@@ -88,33 +87,49 @@ function readAsked(values: Values): Asked | string {
   return { out: values.out, path: `/v1/strand/export${asked === '' ? '' : `?${asked}`}`, ...server }
 }
 
-async function save(
-  asked: Asked,
-  { signal, progress }: { signal: AbortSignal; progress: Progress },
-): Promise<number> {
-  const headers = new Headers(asked.key === undefined ? {} : { authorization: `Bearer ${asked.key}` })
-  const answer = await askInTurn(asked.urls, (url) =>
-    fetch(url + asked.path, { headers, signal, redirect: 'error' }),
-  )
-  if (!answer.ok || answer.body === null) throw new Error(await refusalOf(answer))
-  const tally: Tally = { records: 0 }
-  const source = counted(answer.body.getReader(), { tally, progress })
+interface Saving {
+  signal: AbortSignal
+  progress: Progress
+}
+
+/** @returns how many records were saved */
+async function save(asked: Asked, saving: Saving): Promise<number> {
   if (asked.out === '-') {
+    const { source, tally } = await ask(asked, saving)
     const shown = process.stdout.isTTY ? printableBytes(source) : source
-    await pipeline(shown, process.stdout, { signal, end: false })
+    await pipeline(shown, process.stdout, { signal: saving.signal, end: false })
     return tally.records
   }
   const unfinished = `${asked.out}.${process.pid}.tmp`
+  // Opened before anything else can fail: a stream that opens its file may do so when the failure has removed it.
+  const handle = await open(unfinished, 'wx')
   try {
-    const file = createWriteStream(unfinished, { flags: 'wx', flush: true })
-    if (asked.out.endsWith('.gz')) await pipeline(source, createGzip(), file, { signal })
-    else await pipeline(source, file, { signal })
+    const { source, tally } = await ask(asked, saving)
+    const write = (bytes: AsyncIterable<Uint8Array>) => writeFile(handle, bytes)
+    const { signal } = saving
+    if (asked.out.endsWith('.gz')) await pipeline(source, createGzip(), write, { signal })
+    else await pipeline(source, write, { signal })
+    await handle.sync()
     await rename(unfinished, asked.out)
     return tally.records
   } catch (error) {
     await rm(unfinished, { force: true })
     throw error
+  } finally {
+    await handle.close()
   }
+}
+
+/** Asks for the export. @returns its bytes, and what was counted of them */
+async function ask(
+  { urls, path, key }: Asked,
+  { signal, progress }: Saving,
+): Promise<{ source: AsyncGenerator<Uint8Array>; tally: Tally }> {
+  const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
+  const answer = await askInTurn(urls, (url) => fetch(url + path, { headers, signal, redirect: 'error' }))
+  if (!answer.ok || answer.body === null) throw new Error(await refusalOf(answer))
+  const tally: Tally = { records: 0 }
+  return { source: counted(answer.body.getReader(), { tally, progress }), tally }
 }
 
 interface Tally {

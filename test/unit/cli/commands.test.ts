@@ -376,6 +376,14 @@ describe('strandfast export', () => {
     expect(readdirSync(folder)).toEqual([])
   })
 
+  it('leaves no file when it fails before its file could be open', async () => {
+    const url = await listen((_request, response) => response.end(''))
+    const args = ['export', '--url', url, '--key', 'k', '--out', join(folder, 'strand.ndjson')]
+    const slowOpen = new URL('../../support/server/slow-open.mjs', import.meta.url).href
+    expect((await run(args, { NODE_OPTIONS: `--import ${slowOpen}` })).code).toBe(1)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
   it('leaves no file when the connection breaks, nor when the server refuses', async () => {
     const url = await listen((request, response) => {
       if (request.url?.includes('forbidden') === true) {
