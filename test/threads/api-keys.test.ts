@@ -121,14 +121,12 @@ it('keeps the uses of keys, and brings none back that was deleted', () => {
   expect(rows()).toEqual([])
 })
 
-const noticed = () => shard.frames.at(-1)?.notices
-
 it('tells the front thread of keys that are made and deleted, with the record of it in the same commit', () => {
   const { row } = madeOf(shard.ask(create({})))
-  expect(noticed()).toEqual([{ kind: 'apiKeysChanged', changes: { made: [row], gone: [] } }])
+  expect(shard.notices).toEqual([{ kind: 'apiKeysChanged', changes: { made: [row], gone: [] } }])
   const commits = shard.commits
   shard.ask({ kind: 'apiKeyDelete', keyId: row.keyId, maker: 'root', options: {} })
-  expect(noticed()).toEqual([{ kind: 'apiKeysChanged', changes: { made: [], gone: [row.keyId] } }])
+  expect(shard.notices).toEqual([{ kind: 'apiKeysChanged', changes: { made: [], gone: [row.keyId] } }])
   expect(shard.commits).toBe(commits + 1)
   expect(shard.store.agents.find('server::audit')?.head.seq).toBe(2)
 })

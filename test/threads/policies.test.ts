@@ -131,9 +131,9 @@ describe('a change of policies', () => {
 
   it('is told to the front thread with the commit, by the names of its agents', () => {
     shard.run(setPolicies(own), append({ owner: 'x' }))
-    expect(shard.frames.at(-1)?.notices).toEqual([{ kind: 'policiesChanged', agents: ['notes'] }])
+    expect(shard.notices).toEqual([{ kind: 'policiesChanged', agents: ['notes'] }])
     shard.run(append({ owner: 'x' }))
-    expect(shard.frames.at(-1)?.notices).toEqual([])
+    expect(shard.notices).toEqual([])
   })
 
   it.each(['immutable_core', 'protected', 'governed'] as const)('is a proposal in zone %s', (zone) => {

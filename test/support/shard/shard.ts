@@ -35,6 +35,8 @@ export class TestShard {
   auth = testAuthRules
   readonly #path: string
   readonly #options: StoreOptions
+  /** How many frames there were before it carried out commands last. */
+  #ranFrom = 0
   #store: ShardStore
   #closed = false
   #shard: Shard
@@ -62,14 +64,23 @@ export class TestShard {
 
   /** Carries out commands that arrived together; gives their outcomes in the order of the commands. */
   run(...commands: Command[]): Outcome[] {
-    const from = this.frames.length
+    this.#ranFrom = this.frames.length
     this.#shard.run(commands.map((command, id) => [id, command]))
-    const outcomes = new Map(this.frames.slice(from).flatMap((frame) => frame.outcomes))
+    const outcomes = new Map(this.#framesOfRun.flatMap((frame) => frame.outcomes))
     return commands.map((_command, id) => {
       const outcome = outcomes.get(id)
       if (outcome === undefined) throw new Error(`Expected an outcome of command ${id}`)
       return outcome
     })
+  }
+
+  /** What the commands that it carried out last had it tell. On a busy machine they take several turns, with a frame of each. */
+  get notices(): OutcomeFrame['notices'] {
+    return this.#framesOfRun.flatMap((frame) => frame.notices)
+  }
+
+  get #framesOfRun(): OutcomeFrame[] {
+    return this.frames.slice(this.#ranFrom)
   }
 
   /** Takes commands, under the numbers that their outcomes are told by, and carries out a turn's part of what there is. */
@@ -105,6 +116,7 @@ export class TestShard {
     this.#store = this.#openStore()
     this.#shard = this.#makeShard()
     this.frames.length = 0
+    this.#ranFrom = 0
   }
 
   /** Closes the store, which stays. */
