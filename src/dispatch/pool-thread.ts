@@ -109,9 +109,8 @@ export class PoolThread {
   }
 
   /**
-   * Waits for the current task, and ends the thread. Resolves when no thread is left. A task has as long as it may take anyway:
-   * on a busy machine a page takes many seconds, and a thread that is ended while it opens a store takes the process along
-   * (docs/upstream/node-require-terminate.md).
+   * Waits for the current task, and ends the thread. Resolves when no thread is left. A task has as long as it may take anyway,
+   * since a thread that is ended while it opens a store takes the process along (docs/upstream/node-require-terminate.md).
    */
   end(): Promise<void> {
     this.#ending ??= this.#endAfterTask()

@@ -184,9 +184,13 @@ describe('a task of a pool', () => {
 
   it('that hangs holds up a pool that is renewed or closed only until its time is over', async () => {
     pool = open({ threads: 1 })
-    const hanging = refusalOf(run('hang', { deadlineMs: 500 }))
+    const hanging = () => refusalOf(run('hang', { deadlineMs: 500 }))
+    const first = hanging()
     await pool.renew()
-    expect(await hanging).toBe('unavailable')
+    expect(await first).toBe('unavailable')
     expect(await run('which')).toBeTypeOf('number')
+    const second = hanging()
+    await pool.close()
+    expect(await second).toBe('unavailable')
   })
 })
