@@ -20,12 +20,39 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 'icon.svg'), 'utf8').trim())}`
 /** Colours, text and fields look the same on both pages. */
 const shared = ['colours.css', 'base.css']
+/** In the order of the cascade: a later file changes what an earlier one says. */
+const consoleStyles = [
+  'shell/bar.css',
+  'parts/page.css',
+  'shell/sign-in.css',
+  'parts/rows.css',
+  'records/filter.css',
+  'parts/dialog.css',
+  'proof/proof.css',
+  'records/live.css',
+  'start/first-page.css',
+  'proposals/changes.css',
+  'parts/narrow.css',
+  'audit/audit.css',
+  'users/users.css',
+  'agents/agent-tabs.css',
+  'rules/rules.css',
+  'shell/menu.css',
+  'home/home.css',
+  'health/health.css',
+  'palette/palette.css',
+  'shell/narrow-bar.css',
+]
+const docsStyles = ['page', 'operation', 'tables', 'panel', 'try-form', 'narrow'].map(
+  (name) => `api/${name}.css`,
+)
 
 const worker = 'check-worker.ts'
 const administration = ['audit', 'keys', 'users'].map((folder) => join(source, folder))
+const newestRecords = ['home', 'live'].map((folder) => join(source, folder))
 await makePage('console', {
   html: 'index.html',
-  styles: [...shared, 'style.css'],
+  styles: [...shared, ...consoleStyles],
   scripts: { main: 'main.tsx', 'check-worker': worker },
   // What the worker checks with is in the page too, which checks single records itself: both load one file.
   parts: { checks: (await modulesOf(worker)).filter((path) => !path.endsWith(worker)) },
@@ -33,7 +60,7 @@ await makePage('console', {
 })
 await makePage('docs', {
   html: 'api/index.html',
-  styles: [...shared, 'api/api.css'],
+  styles: [...shared, ...docsStyles],
   scripts: { main: 'api/api.tsx' },
   parts: {},
   downloads: {},
@@ -89,6 +116,8 @@ async function addScripts(files, { scripts, parts }) {
         },
         // Who looks at one of these looks at the others.
         { name: 'administration', test: (id) => administration.some((folder) => id.startsWith(folder)) },
+        // Both show records as they arrive. Apart, their small scripts would compress badly.
+        { name: 'home', test: (id) => newestRecords.some((folder) => id.startsWith(folder)) },
       ],
     },
   })

@@ -14,6 +14,11 @@ it('sees imports between most files', () => {
   expect(importing.length).toBeGreaterThan(imports.size / 2)
 })
 
+it('sees imports between files of elements', () => {
+  const imported = imports.get('src/console/main.tsx') ?? []
+  expect(imported.filter((path) => path.endsWith('.tsx')).length).toBeGreaterThan(10)
+})
+
 it('finds no circle of imports, of values or of types', () => {
   expect(circlesOf(imports)).toEqual([])
 })
@@ -53,6 +58,18 @@ describe('a planted circle', () => {
     const on = "import type { A } from './a.js'\n\nexport type C = A\n"
     expect(circles({ 'a.ts': code, 'deeper/b.ts': back, 'c.ts': on })).toEqual([
       'a.ts → deeper/b.ts → c.ts → a.ts',
+    ])
+  })
+
+  it.each([
+    ['of elements', "import { B } from './deeper/b.js'\n\nexport const A = () => <B />\n"],
+    ['of types only', "import type { B } from './deeper/b.js'\n\nexport type A = B\n"],
+    ['of a page that is loaded later', "export const A = () => import('./deeper/b.js')\n"],
+  ])('%s is found through files of elements', (_, code) => {
+    const back = "import type { A } from '../c.js'\n\nexport type Back = A\nexport const B = () => <p>b</p>\n"
+    const on = "import type { A } from './a.js'\n\nexport type C = A\n"
+    expect(circles({ 'a.tsx': code, 'deeper/b.tsx': back, 'c.ts': on })).toEqual([
+      'a.tsx → deeper/b.tsx → c.ts → a.tsx',
     ])
   })
 

@@ -29,7 +29,7 @@ export function importsAmong(paths: readonly string[]): Map<string, string[]> {
         .filter((specifier) => specifier.startsWith('.'))
         .map((specifier) => join(dirname(path), specifier))
         // Sources name what they are compiled to.
-        .map((name) => (known.has(name) ? name : name.replace(/\.js$/, '.ts')))
+        .flatMap((name) => [name, name.replace(/\.js$/, '.ts'), name.replace(/\.js$/, '.tsx')])
       return [path, [...new Set(named)].filter((name) => known.has(name))]
     }),
   )

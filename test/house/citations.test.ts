@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { codeBelow, textFiles } from './tree.js'
+import { codeBelow, stylesBelow, textFiles } from './tree.js'
 
 /*
  * Whatever a comment cites can be opened: a path of this repository, a file by its name alone, a section of a page.
@@ -12,11 +12,16 @@ import { codeBelow, textFiles } from './tree.js'
 /** The folders whose comments are read. */
 const folders = ['bench', 'examples', 'scripts', 'src', 'test', 'workers']
 
+/** The files of a folder whose comments are read. */
+const readBelow = (folder: string): string[] => [...codeBelow(folder), ...stylesBelow(folder)]
+
 /** The comments of a file, each on one line: blocks, and lines of `//` that follow each other. */
-function commentsOf(code: string): string[] {
-  const blocks = [...code.matchAll(/^[ \t]*\/\*([\s\S]*?)\*\//gm)].map(([, text = '']) =>
-    text.replaceAll(/^[ \t]*\*+/gm, ' '),
-  )
+function commentsOf(path: string): string[] {
+  const code = readFileSync(path, 'utf8')
+  // In code a text may hold what looks like the beginning of a block. Between elements a block stands in braces.
+  const block = path.endsWith('.css') ? /\/\*([\s\S]*?)\*\//g : /^[ \t]*(?:\{[ \t]*)?\/\*([\s\S]*?)\*\//gm
+  const blocks = [...code.matchAll(block)].map(([, text = '']) => text.replaceAll(/^[ \t]*\*+/gm, ' '))
+  if (path.endsWith('.css')) return blocks.map((comment) => comment.replaceAll(/\s+/g, ' '))
   const lines = [...code.matchAll(/(?:^|[ \t])\/\/ .*(?:\n[ \t]*\/\/ .*)*/gm)].map(([run]) =>
     run.replaceAll(/^[ \t]*\/\/ /gm, ' '),
   )
@@ -32,13 +37,13 @@ function partsOf(page: string): Set<string> {
 /** Paths below the folders of the repository that a comment cites. */
 function pathsOf(comment: string): string[] {
   const path =
-    /(?<![\w./@-])(?:bench|docs|examples|scripts|src|test|workers)\/[\w./-]*\.(?:html|json|md|mjs|py|svg|ts)\b/g
+    /(?<![\w./@-])(?:bench|docs|examples|scripts|src|test|workers)\/[\w./-]*\.(?:css|html|json|md|mjs|py|svg|tsx?)\b/g
   return [...comment.matchAll(path)].map(([cited]) => cited).filter((cited) => !/\bNAME\b/.test(cited))
 }
 
 /** Files that a comment cites by their names alone. */
 function namesOf(comment: string): string[] {
-  return [...comment.matchAll(/(?<![\w./*@-])[\w-]+(?:\.[\w-]+)*\.(?:md|mjs|ts)\b(?![\w/])/g)].map(
+  return [...comment.matchAll(/(?<![\w./*@-])[\w-]+(?:\.[\w-]+)*\.(?:css|md|mjs|tsx?)\b(?![\w/])/g)].map(
     ([name]) => name,
   )
 }
@@ -55,7 +60,7 @@ function sectionsOf(comment: string): { page: string; section: string }[] {
 
 /** `file: citation` of each citation of a file's comments that leads nowhere. */
 function deadCitations(file: string, names: ReadonlySet<string>, root = '.'): string[] {
-  const comments = commentsOf(readFileSync(join(root, file), 'utf8'))
+  const comments = commentsOf(join(root, file))
   const paths = comments.flatMap(pathsOf).filter((path) => !existsSync(join(root, path)))
   const unknown = comments.flatMap(namesOf).filter((name) => !names.has(name))
   const sections = comments
@@ -71,47 +76,53 @@ function deadCitations(file: string, names: ReadonlySet<string>, root = '.'): st
 
 describe('what comments cite', () => {
   const names = new Set(textFiles().map((path) => basename(path)))
-  const code = codeBelow(...folders)
-  const comments = code.flatMap((path) => commentsOf(readFileSync(path, 'utf8')))
+  const files = folders.flatMap(readBelow)
+  const comments = files.flatMap(commentsOf)
 
   it('is found in every folder of the list', () => {
-    expect(folders.filter((folder) => codeBelow(folder).length === 0)).toEqual([])
+    expect(folders.filter((folder) => readBelow(folder).length === 0)).toEqual([])
+    expect(files).toContain('src/console/main.tsx')
+    expect(files).toContain('src/console/base.css')
     expect(comments.flatMap(pathsOf)).toContain('docs/adr/0014-proposals.md')
     expect(comments.flatMap(namesOf)).toContain('rotation-proof.ts')
     expect(comments.flatMap(sectionsOf)).toContainEqual({ page: 'docs/FORMAT.md', section: 'Header' })
   })
 
   it.each(folders)('can be opened: %s', (folder) => {
-    expect(codeBelow(folder).flatMap((path) => deadCitations(path, names))).toEqual([])
+    expect(readBelow(folder).flatMap((path) => deadCitations(path, names))).toEqual([])
   })
 })
 
 describe('a planted citation', () => {
   const root = mkdtempSync(join(tmpdir(), 'strandfast-citations-'))
-  const names = new Set(['GOOD.md', 'good.ts'])
+  const names = new Set(['GOOD.md', 'good.ts', 'good.tsx', 'good.css'])
 
   beforeAll(() => {
     mkdirSync(join(root, 'docs/adr'), { recursive: true })
     mkdirSync(join(root, 'src/strand'), { recursive: true })
     writeFileSync(join(root, 'docs/GOOD.md'), '# One page\n\n## A section\n\n- **Another.** One.\n')
     writeFileSync(join(root, 'docs/adr/0001-first.md'), '# 0001 First\n')
-    writeFileSync(join(root, 'src/strand/good.ts'), '')
+    for (const ending of ['ts', 'tsx', 'css']) writeFileSync(join(root, `src/strand/good.${ending}`), '')
   })
 
   afterAll(() => rmSync(root, { recursive: true, force: true }))
 
-  const dead = (code: string) => {
-    writeFileSync(join(root, 'src/planted.ts'), code)
-    return deadCitations('src/planted.ts', names, root)
+  const dead = (code: string, file = 'src/planted.ts') => {
+    writeFileSync(join(root, file), code)
+    return deadCitations(file, names, root)
   }
 
   it.each([
     'notes.md',
     'notes.md 6.5',
     'gone.ts',
+    'gone.tsx',
+    'gone.css',
     'docs/GONE.md',
     'docs/adr/0002-second.md',
     'src/strand/gone.ts',
+    'src/strand/gone.tsx',
+    'src/strand/gone.css',
     'workers/gone/gone.mjs',
     'docs/GOOD.md, No section',
     'docs/GOOD.md, A section and No section',
@@ -125,6 +136,20 @@ describe('a planted citation', () => {
     expect(dead(`export const one = 1 // Purpose (${citation}).\n`)).toHaveLength(1)
   })
 
+  it.each(['gone.ts', 'src/strand/gone.tsx', 'docs/GOOD.md, No section'])(
+    'that leads nowhere is found in files of elements and in style sheets: %s',
+    (citation) => {
+      const file = 'src/planted.tsx'
+      const around = (comment: string) => `export const One = () => (\n  <p>\n    ${comment}\n  </p>\n)\n`
+      const found = [`${file}: ${citation}`]
+      expect(dead(`/** Purpose (${citation}). */\n${around('one')}`, file)).toEqual(found)
+      expect(dead(around(`{/* Purpose (${citation}). */}`), file)).toEqual(found)
+      expect(dead(around(`{one} // Purpose (${citation}).`), file)).toEqual(found)
+      const style = `p {\n  margin: 0; /* Purpose\n * (${citation.replace(', ', ',\n * ')}). */\n}\n`
+      expect(dead(style, 'src/planted.css')).toEqual([`src/planted.css: ${citation}`])
+    },
+  )
+
   it('that leads somewhere is none, nor is what stands in code', () => {
     const citations = [
       'docs/GOOD.md',
@@ -134,6 +159,10 @@ describe('a planted citation', () => {
       'docs/adr/0001-first.md; RFC 8785',
       'src/strand/good.ts',
       'good.ts',
+      'src/strand/good.tsx',
+      'good.tsx',
+      'src/strand/good.css',
+      'good.css',
       'https://example.com/docs/x.md',
       'test/vectors/*.json',
       'src/routes/NAME.ts',

@@ -36,6 +36,7 @@ const forbiddenImports: [string, string[]][] = [
   ['src/protocol', ['../routes/x.js', '../wire/x.js', '../dispatch/x.js', '../../workers/x.js']],
   ['src/outbound', ['../strand/x.js', '../protocol/x.js', '../http/x.js', '../settings/x.js']],
   ['src/dispatch', ['../strand/x.js', '../wire/x.js', '../http/x.js', '../../workers/x.js']],
+  ['src/dispatch/cluster', ['../x.js', '../deeper/x.js', '../../strand/x.js', '../../../workers/x.js']],
   ['src/routes', ['../dispatch/x.js', '../http/x.js', '../cli/x.js', '../../workers/x.js']],
   ['src/routes/deeper', ['../../dispatch/x.js', '../../http/x.js', '../../../workers/x.js']],
   ['src/http', ['../outbound/x.js', '../client/x.js', '../cli/x.js', '../main.js', '../../workers/x.js']],
@@ -56,6 +57,27 @@ const forbiddenImports: [string, string[]][] = [
   ],
   ['src/console', ['../wire/x.js', '../base/x.js', '../http/x.js', '../proof/node/x.js', 'react', 'node:fs']],
   ['src/console/deeper', ['../../wire/x.js', '../../routes/x.js', '../../../workers/x.js']],
+  ['src/console/parts', ['../shell/x.js', '../proof/x.js', '../records/x.js', '../../wire/x.js', 'react']],
+  ['src/console/shell', ['../agents/x.js', '../keys/x.js', '../records/x.js', '../../http/x.js']],
+  ['src/console/palette', ['../records/x.js', '../users/x.js']],
+  ['src/console/proof', ['../records/x.js', '../shell/x.js', '../erasing/x.js', '../../proof/node/x.js']],
+  ['src/console/records', ['../agents/x.js', '../audit/x.js', '../rules/x.js']],
+  ['src/console/erasing', ['../agent-changes/x.js', '../proposals/x.js', '../rules/x.js']],
+  ['src/console/agents', ['../audit/x.js', '../proposals/x.js', '../users/x.js']],
+  ['src/console/agent-changes', ['../agents/x.js', '../erasing/x.js', '../records/x.js']],
+  ['src/console/graph', ['../agents/x.js', '../time/x.js', '../proof/x.js']],
+  ['src/console/rules', ['../proposals/x.js', '../erasing/x.js', '../agents/x.js']],
+  ['src/console/time', ['../agents/x.js', '../graph/x.js']],
+  ['src/console/api', ['../records/x.js', '../proof/x.js', '../start/x.js']],
+  ['src/console/audit', ['../agents/x.js', '../users/x.js', '../proof/x.js']],
+  ['src/console/health', ['../home/x.js', '../records/x.js']],
+  ['src/console/home', ['../live/x.js', '../keys/x.js', '../proof/x.js']],
+  ['src/console/keys', ['../agents/x.js', '../users/x.js', '../palette/x.js']],
+  ['src/console/live', ['../home/x.js', '../proof/x.js']],
+  ['src/console/log', ['../start/x.js', '../audit/x.js', '../proof/x.js']],
+  ['src/console/proposals', ['../agent-changes/x.js', '../rules/x.js', '../erasing/x.js']],
+  ['src/console/start', ['../log/x.js', '../agents/x.js', '../palette/x.js']],
+  ['src/console/users', ['../agents/x.js', '../keys/x.js', '../live/x.js']],
   ['workers', ['../src/dispatch/x.js', '../src/http/x.js', '../src/routes/x.js', '../src/outbound/x.js']],
   ['workers/commands', ['../../src/http/x.js', '../../src/client/x.js', '../../src/settings/config.js']],
   ['workers/store', ['../../src/http/x.js', '../../src/dispatch/x.js', '../shard/x.js', '../commands/x.js']],
@@ -81,6 +103,12 @@ const allowedImports: [string, string[]][] = [
     ['../client/x.js', '../proof/x.js', '../strand/x.js', './x.js', 'preact/hooks', '@preact/signals'],
   ],
   ['src/console/deeper', ['../../client/x.js', '../x.js']],
+  ['src/console/parts', ['./x.js', '../route.js', '../../client/x.js', '../../proof/x.js', 'preact/hooks']],
+  ['src/console/proof', ['../parts/x.js', '../storage.js', '../../proof/x.js', '../../client/x.js']],
+  ['src/console/records', ['../erasing/x.js', '../proof/x.js', '../parts/x.js', '../shell/x.js']],
+  ['src/console/agents', ['../time/x.js', '../graph/x.js', '../records/x.js']],
+  ['src/console/users', ['../audit/x.js', '../../client/x.js']],
+  ['src/dispatch/cluster', ['./x.js', '../../base/x.js', '../../protocol/x.js']],
   ['src/dispatch', ['../base/x.js', '../protocol/x.js', 'node:worker_threads']],
   ['src/routes', ['../wire/x.js', '../outbound/x.js', '../protocol/x.js']],
   ['src/http', ['../routes/x.js', '../dispatch/x.js', '../settings/x.js', './streams/x.js']],
@@ -96,6 +124,9 @@ const allowedImports: [string, string[]][] = [
   ['workers', ['./store/x.js', '../src/wire/x.js', '../src/protocol/x.js']],
   ['workers/commands', ['../store/x.js', '../../src/strand/x.js']],
 ]
+
+/** Most files of the console show elements, so its violations are planted in such files. */
+const endingIn = (folder: string) => (/^src\/console\b/.test(folder) ? 'tsx' : 'ts')
 
 const doors: { name: string; door: string; elsewhere: string[] }[] = [
   {
@@ -151,10 +182,46 @@ const setsHtml = (member: string) =>
 
 const terminates = 'export const end = (thread: { terminate(): void }) => thread.terminate()\n'
 
+const element = 'export const Shown = () => <p>text</p>\n'
+
+/** [the name of a file of elements, what it holds, the rule that it breaks]. */
+const inElements: [string, string, string][] = [
+  ['inner', `${element}${setsHtml('innerHTML')}`, 'eslint(no-restricted-properties)'],
+  ['long-file', longFile, 'eslint(max-lines)'],
+  [
+    'long-function',
+    `export function Long() {\n${'  void 0\n'.repeat(70)}  return <p>text</p>\n}\n`,
+    'eslint(max-lines-per-function)',
+  ],
+  ['parameters', fourParameters, 'eslint(max-params)'],
+  ['camelCase', element, 'unicorn(filename-case)'],
+  ['any', `${element}export const value: any = 1\n`, 'typescript(no-explicit-any)'],
+  ['assertion', `${element}${assertion}`, 'typescript(consistent-type-assertions)'],
+  ['default', 'export default () => <p>text</p>\n', 'import(no-default-export)'],
+  ['barrel', "export * from './text.js'\n", 'oxc(no-barrel-file)'],
+  ['print', `${element}console.log('x')\n`, 'eslint(no-console)'],
+  ['environment', `${element}${environment}`, 'node(no-process-env)'],
+  ['equals', 'export const Same = ({ a }: { a: number }) => <p>{a == 1}</p>\n', 'eslint(eqeqeq)'],
+  ['var', 'export var one = <p>text</p>\n', 'eslint(no-var)'],
+  ['let', 'let one = <p>text</p>\nexport { one }\n', 'eslint(prefer-const)'],
+  ['unused', `const one = <p>text</p>\n${element}`, 'eslint(no-unused-vars)'],
+  [
+    'value-import',
+    "import { Plain } from './plain.js'\n\nexport const Shown = ({ of }: { of: Plain }) => <p>{of}</p>\n",
+    'typescript(consistent-type-imports)',
+  ],
+  [
+    'hooks',
+    "import { useState } from 'preact/hooks'\n\nexport function Shown({ is }: { is: boolean }) {\n" +
+      '  if (is) useState(1)\n  return <p>text</p>\n}\n',
+    'react-hooks(rules-of-hooks)',
+  ],
+]
+
 const violations: Violation[] = [
   ...forbiddenImports.flatMap(([folder, specifiers]) =>
     specifiers.map((specifier, index) => ({
-      path: `${folder}/forbidden-${index}.ts`,
+      path: `${folder}/forbidden-${index}.${endingIn(folder)}`,
       code: imports(specifier),
       rule: restricted,
     })),
@@ -190,6 +257,7 @@ const violations: Violation[] = [
   { path: 'workers/assertion.ts', code: assertion, rule: 'typescript(consistent-type-assertions)' },
   { path: 'src/dispatch/terminate.ts', code: terminates, rule: 'eslint(no-restricted-properties)' },
   { path: 'workers/terminate.ts', code: terminates, rule: 'eslint(no-restricted-properties)' },
+  ...inElements.map(([name, code, rule]) => ({ path: `src/console/parts/${name}.tsx`, code, rule })),
   { path: 'src/console/inner.ts', code: setsHtml('innerHTML'), rule: 'eslint(no-restricted-properties)' },
   {
     path: 'src/console/parts/outer.ts',
@@ -230,7 +298,7 @@ const violations: Violation[] = [
 const clean: Planted[] = [
   ...allowedImports.flatMap(([folder, specifiers]) =>
     specifiers.map((specifier, index) => ({
-      path: `${folder}/allowed-${index}.ts`,
+      path: `${folder}/allowed-${index}.${endingIn(folder)}`,
       code: imports(specifier),
     })),
   ),
@@ -287,7 +355,7 @@ beforeAll(() => {
 afterAll(() => rmSync(tree, { recursive: true, force: true }))
 
 describe('the lint rules', () => {
-  it('have a line for every folder of src, of workers and of src/http, with a planted violation', () => {
+  it('have a line for every folder of src and for every room, with a planted violation', () => {
     const inside = (folder: string) =>
       readdirSync(folder, { withFileTypes: true })
         .filter((entry) => entry.isDirectory())

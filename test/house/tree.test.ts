@@ -1,49 +1,83 @@
-import { readFileSync } from 'node:fs'
-import { expect, it } from 'vitest'
-import { codeBelow, filesBelow, linesMatching, textFiles } from './tree.js'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { codeBelow, filesBelow, linesMatching, stylesBelow, textFiles } from './tree.js'
 
 // A pattern stands here in pieces where the whole of it would find this very file.
 const words = (...parts: string[]) => parts.join('')
 
-it('keeps each file of src, workers, bench and scripts within 400 lines', () => {
-  const files = codeBelow('src', 'workers', 'bench', 'scripts')
-  expect(files).not.toEqual([])
-  expect(files.filter((path) => readFileSync(path, 'utf8').split('\n').length > 401)).toEqual([])
-})
+/** The folders of code that is kept short and finished. */
+const codeFolders = ['src', 'workers', 'bench', 'scripts']
 
-it('leaves no note of unfinished work in the code', () => {
+const LINES_MAX = 400
+
+/** Code and style sheets that are longer than a reader can keep in view. */
+function longFiles(...folders: string[]): string[] {
+  const files = [...codeBelow(...folders), ...stylesBelow(...folders)]
+  return files.filter((path) => readFileSync(path, 'utf8').split('\n').length > LINES_MAX + 1)
+}
+
+/** Lines of code and of style sheets that note unfinished work. */
+function unfinishedNotes(...folders: string[]): string[] {
   const note = new RegExp(`\\b(${words('TO', 'DO')}|${words('FIX', 'ME')}|${words('XX', 'X')})\\b`)
-  expect(note.test(words('// TO', 'DO: later'))).toBe(true)
-  expect(linesMatching(codeBelow('src', 'workers', 'bench', 'scripts'), note)).toEqual([])
-})
+  return linesMatching([...codeBelow(...folders), ...stylesBelow(...folders)], note)
+}
 
-it('runs every test: none is skipped, left for later or run alone', () => {
-  const held = /\b(it|test|describe)(\.\w+)*\.(skip|only|todo)\b|\bx(it|describe)\(/
-  expect(held.test(words('it.', 'only("x", () => {})'))).toBe(true)
-  expect(held.test('it.skipIf(condition)("x", () => {})')).toBe(false)
-  expect(linesMatching(codeBelow('test'), held)).toEqual([])
-})
+/** Lines that skip a test, leave it for later or run it alone. */
+function heldTests(...folders: string[]): string[] {
+  return linesMatching(
+    codeBelow(...folders),
+    /\b(it|test|describe)(\.\w+)*\.(skip|only|todo)\b|\bx(it|describe)\(/,
+  )
+}
 
-it('names no absolute path of the machine that it was written on', () => {
-  const path = new RegExp(`(^|[^\\w.~/-])/(work|root|home)/`)
-  expect(path.test(words('cd /wo', 'rk/x'))).toBe(true)
-  expect(path.test('src/work/x')).toBe(false)
-  expect(linesMatching(textFiles(), path)).toEqual([])
-})
+/** Lines that name an absolute path of the machine that they were written on. */
+function machinePaths(root?: string): string[] {
+  return linesMatching(textFiles(root), new RegExp(`(^|[^\\w.~/-])/(work|root|home)/`))
+}
 
-it('has no file that only passes on what others export, but the door of the client', () => {
-  const passesOn = codeBelow('src', 'workers').filter((path) => {
+/** Files that only pass on what others export. */
+function filesThatPassOn(...folders: string[]): string[] {
+  return codeBelow(...folders).filter((path) => {
     const code = readFileSync(path, 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '')
     const rest = code.replace(/export\s+(type\s+)?(\*(\s+as\s+\w+)?|\{[^}]*\})\s+from\s+'[^']*'/g, '')
     return code.trim() !== '' && rest.trim() === ''
   })
-  expect(passesOn.filter((path) => path !== 'src/client/index.ts')).toEqual([])
+}
+
+/** Files whose names, or whose folders' names, say nothing of what is in them. */
+function drawers(...folders: string[]): string[] {
+  return folders
+    .flatMap(filesBelow)
+    .filter((path) => /(^|\/)(utils?|common|helpers?|manager|misc)(\.|\/)/.test(path))
+}
+
+it('keeps each file of src, workers, bench and scripts within 400 lines', () => {
+  const files = codeFolders.flatMap((folder) => [...codeBelow(folder), ...stylesBelow(folder)])
+  expect(files).toContain('src/console/main.tsx')
+  expect(files).toContain('src/console/base.css')
+  expect(longFiles(...codeFolders)).toEqual([])
+})
+
+it('leaves no note of unfinished work in the code', () => {
+  expect(unfinishedNotes(...codeFolders)).toEqual([])
+})
+
+it('runs every test: none is skipped, left for later or run alone', () => {
+  expect(heldTests('test')).toEqual([])
+})
+
+it('names no absolute path of the machine that it was written on', () => {
+  expect(machinePaths()).toEqual([])
+})
+
+it('has no file that only passes on what others export, but the door of the client', () => {
+  expect(filesThatPassOn('src', 'workers')).toEqual(['src/client/index.ts'])
 })
 
 it('calls no file a drawer for everything', () => {
-  const drawer = /(^|\/)(utils?|common|helpers?|manager|misc)(\.|\/)/
-  const files = ['src', 'workers', 'bench', 'scripts', 'test'].flatMap(filesBelow)
-  expect(files.filter((path) => drawer.test(path))).toEqual([])
+  expect(drawers(...codeFolders, 'test')).toEqual([])
 })
 
 it('keeps the plain model apart from the code that it is compared with', () => {
@@ -53,4 +87,60 @@ it('keeps the plain model apart from the code that it is compared with', () => {
   const model = codeBelow('test/model').filter((path) => !/\/compare-(records|strands)\.ts$/.test(path))
   expect(model.length).toBeGreaterThan(10)
   expect(linesMatching(model, taken)).toEqual([])
+})
+
+describe('a planted violation', () => {
+  let root: string
+
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), 'strandfast-tree-'))
+  })
+
+  afterEach(() => rmSync(root, { recursive: true, force: true }))
+
+  /** What a rule finds in a tree with these files alone. */
+  function found(rule: (folder: string) => string[], planted: Record<string, string>): string[] {
+    for (const [path, text] of Object.entries(planted)) {
+      mkdirSync(dirname(join(root, path)), { recursive: true })
+      writeFileSync(join(root, path), text)
+    }
+    return rule(root).map((line) => line.slice(root.length + 1))
+  }
+
+  it.each(['a.ts', 'deeper/a.tsx', 'a.mjs', 'a.css'])('of the length of files is found: %s', (path) => {
+    expect(found(longFiles, { [path]: '\n'.repeat(401) })).toEqual([path])
+    expect(found(longFiles, { [path]: '\n'.repeat(400) })).toEqual([])
+  })
+
+  it.each([
+    ['a.ts', words('// TO', 'DO: later')],
+    ['deeper/a.tsx', words('const a = <p>{/* FIX', 'ME */}</p>')],
+    ['a.css', words('/* XX', 'X */')],
+  ])('of notes of unfinished work is found: %s', (path, text) => {
+    expect(found(unfinishedNotes, { [path]: `\n${text}\n` })).toEqual([`${path}:2: ${text}`])
+  })
+
+  it.each([
+    ['a.test.ts', words('it.', 'only("x", () => {})')],
+    ['a.test.tsx', words('x', 'it("x", () => <p />)')],
+  ])('of tests that all run is found: %s', (path, text) => {
+    expect(found(heldTests, { [path]: text })).toEqual([`${path}:1: ${text}`])
+    expect(found(heldTests, { [path]: 'it.skipIf(condition)("x", () => {})' })).toEqual([])
+  })
+
+  it.each(['a.md', 'a.ts', 'deeper/a.tsx', 'a.css'])('of paths of a machine is found: %s', (path) => {
+    const text = words('// cd /wo', 'rk/x')
+    expect(found(machinePaths, { [path]: text })).toEqual([`${path}:1: ${text}`])
+    expect(found(machinePaths, { [path]: '// src/work/x' })).toEqual([])
+  })
+
+  it.each(['a.ts', 'deeper/a.tsx'])('of files that pass on what others export is found: %s', (path) => {
+    const passed = "// All of it.\nexport { b } from './b.js'\nexport type * from './c.js'\n"
+    expect(found(filesThatPassOn, { [path]: passed })).toEqual([path])
+    expect(found(filesThatPassOn, { [path]: `${passed}export const d = 1\n` })).toEqual([])
+  })
+
+  it.each(['utils.ts', 'helpers/a.tsx', 'common.css'])('of names of files is found: %s', (path) => {
+    expect(found(drawers, { [path]: '' })).toEqual([path])
+  })
 })

@@ -2,7 +2,7 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 
 const outside = new Set(['.git', 'node_modules', 'dist', 'data', 'coverage'])
-const textEndings = /\.(ts|mts|js|mjs|cjs|json|jsonl|md|html|css|txt|yaml|yml|sh|toml)$/
+const textEndings = /\.(ts|tsx|mts|js|mjs|cjs|json|jsonl|md|html|css|txt|yaml|yml|sh|toml)$/
 const textNames = new Set([
   'Dockerfile',
   'LICENSE',
@@ -14,7 +14,7 @@ const textNames = new Set([
   '.editorconfig',
 ])
 
-/** Paths of the files below `folder`, relative to the repository; none when there is no such folder. */
+/** Paths of the files below `folder`, each begins with `folder`; none when there is no such folder. */
 export function filesBelow(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
@@ -24,14 +24,19 @@ export function filesBelow(folder: string): string[] {
   })
 }
 
-/** Paths of all text files that belong to the repository. */
-export function textFiles(): string[] {
-  return filesBelow('.').filter((path) => textEndings.test(path) || textNames.has(basename(path)))
+/** Paths of all text files below `root`: those that belong to the repository, unless it is another folder. */
+export function textFiles(root = '.'): string[] {
+  return filesBelow(root).filter((path) => textEndings.test(path) || textNames.has(basename(path)))
 }
 
 /** Paths of the TypeScript and JavaScript files below the folders. */
 export function codeBelow(...folders: string[]): string[] {
-  return folders.flatMap(filesBelow).filter((path) => /\.(m?ts|m?js)$/.test(path))
+  return folders.flatMap(filesBelow).filter((path) => /\.(m?ts|tsx|m?js)$/.test(path))
+}
+
+/** Paths of the style sheets below the folders. */
+export function stylesBelow(...folders: string[]): string[] {
+  return folders.flatMap(filesBelow).filter((path) => path.endsWith('.css'))
 }
 
 /** `path:line: text` of each line of the files that the pattern matches. */

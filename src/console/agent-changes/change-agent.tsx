@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { type ProposedMutation, ServiceError } from '../../client/index.js'
-import { Done, Waits, WhatIsLeft } from '../erasing/change-dialog.js'
-import type { Left } from '../erasing/words.js'
-import { Dialog } from '../parts/dialog.js'
+import { Dialog, Done } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
 import { countText } from '../parts/format.js'
 import { CopyButton } from '../parts/texts.js'
 import { TypedConfirmation } from '../parts/typed.js'
+import { Waits } from '../parts/waits.js'
+import { type Left, WhatIsLeft } from '../parts/what-is-left.js'
 import { agentLink, proposalLink } from '../route.js'
 
 /** A change of an agent that is asked about before it is made. */

@@ -1,6 +1,6 @@
 import type { Zone } from '../../client/index.js'
-import { type Left, zoneRules } from '../erasing/words.js'
-import { zoneMeanings } from '../shell/words.js'
+import type { Left } from '../parts/what-is-left.js'
+import { zoneMeanings, zoneRules } from '../shell/words.js'
 
 /** When a change of the agent itself takes effect, by the rule of its zone. */
 export function ruleText(zone: Zone, governedSecs: number | undefined): string {

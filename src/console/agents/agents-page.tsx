@@ -1,12 +1,13 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
-import { useOrganisms } from '../audit/namespaces.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { Choice } from '../parts/choice.js'
 import { bytesText, countText, counted, keyDigits, msOf } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
+import { CursorPages } from '../parts/pages.js'
 import { Empty, Failure, Loading, ScopedButton, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
+import { useOrganisms } from '../shell/namespaces.js'
 import { type SignedIn, may } from '../shell/session.js'
 import { zoneMeanings } from '../shell/words.js'
 import { NewAgent } from './new-agent.js'
@@ -64,12 +65,7 @@ export function AgentsPage({ session }: { session: SignedIn }) {
         <Total loaded={loaded} />
       </div>
       <Agents loaded={loaded} prefix={prefix} retry={reload} />
-      <Pages
-        hasBefore={cursors.length > 0}
-        next={loaded.value?.next_cursor ?? undefined}
-        goBack={() => setCursors(cursors.slice(0, -1))}
-        goOn={(to) => setCursors([...cursors, to])}
-      />
+      <CursorPages cursors={cursors} set={setCursors} next={loaded.value?.next_cursor} />
       {making && <NewAgent service={session.service} close={() => setMaking(false)} />}
     </div>
   )
@@ -168,26 +164,5 @@ function AgentRow({ agent }: { agent: StatusPage['statuses'][number] }) {
         <code title={agent.public_key}>…{keyDigits(agent.public_key)}</code>
       </CardCell>
     </CardRow>
-  )
-}
-
-/** Buttons to the pages before and behind; none where there is one page. */
-export function Pages(props: {
-  hasBefore: boolean
-  next: string | undefined
-  goBack: () => void
-  goOn: (cursor: string) => void
-}) {
-  const { hasBefore, next, goBack, goOn } = props
-  if (!hasBefore && next === undefined) return null
-  return (
-    <nav class="pages" aria-label="Pages">
-      <button type="button" disabled={!hasBefore} onClick={goBack}>
-        Back
-      </button>
-      <button type="button" disabled={next === undefined} onClick={() => next !== undefined && goOn(next)}>
-        Next
-      </button>
-    </nav>
   )
 }

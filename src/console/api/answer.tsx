@@ -1,7 +1,7 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { CodePanel } from './code.js'
-import { statusClass } from './operation-view.js'
 import type { Reading } from './send.js'
+import { statusClass } from './status.js'
 
 /** What came back, while it comes. */
 export function AnswerOf({ reading }: { reading: Reading | undefined }) {

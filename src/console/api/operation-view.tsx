@@ -9,6 +9,7 @@ import { RequestPanels } from './request-panels.js'
 import { SchemaReader } from './schema.js'
 import { PlainTable, RowsTable, SchemaTable } from './schema-table.js'
 import { fits } from './search.js'
+import { isGood, statusClass } from './status.js'
 
 /** One operation: what it is, what it takes and answers, and a form that sends it. */
 export function OperationView({ operation }: { operation: Operation }) {
@@ -171,14 +172,6 @@ function AnswerBody({ mediaType, media }: { mediaType: string; media: Media }) {
 
 function isProblem(value: unknown): value is { code: string; title: string } {
   return typeof value === 'object' && value !== null && 'code' in value && 'title' in value
-}
-
-const isGood = (status: string): boolean => status.startsWith('2')
-
-/** How the number of a status is shown. */
-export function statusClass(status: string): string {
-  if (isGood(status)) return 'good'
-  return status.startsWith('5') ? 'broken' : 'wrong'
 }
 
 /** The first good answer's example. */

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../client/index.js'
 import { NotFoundError } from '../../client/index.js'
-import { Pages } from '../agents/agents-page.js'
+import { CursorPages } from '../parts/pages.js'
 import { explain } from '../parts/explain.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
-import { ExportDialog } from '../records/export-dialog.js'
+import { ExportDialog } from '../parts/export-dialog.js'
 import { RecordDrawer } from '../records/record-drawer.js'
 import { agentLink, auditLink, type Route } from '../route.js'
 import { type SignedIn, may } from '../shell/session.js'
@@ -23,7 +23,7 @@ import { Choice } from '../parts/choice.js'
 import { AuditFilters, firstFilter } from './audit-filter.js'
 import { AuditTable } from './audit-table.js'
 import { FailuresPlot } from './failures-plot.js'
-import { useDefaultAgent, useOrganisms } from './namespaces.js'
+import { useDefaultAgent, useOrganisms } from '../shell/namespaces.js'
 
 type AuditRoute = Extract<Route, { screen: 'audit' }>
 
@@ -182,12 +182,7 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
         </a>
       </div>
       <Rows loaded={page.loaded} agent={agent} retry={page.reload} />
-      <Pages
-        hasBefore={cursors.length > 0}
-        next={page.loaded.value?.next}
-        goBack={() => setCursors(cursors.slice(0, -1))}
-        goOn={(to) => setCursors([...cursors, to])}
-      />
+      <CursorPages cursors={cursors} set={setCursors} next={page.loaded.value?.next} />
       {seq !== undefined && (
         <RecordDrawer
           key={seq}

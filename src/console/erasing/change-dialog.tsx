@@ -1,22 +1,19 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
-import {
-  type MutationResponse,
-  type ProposedMutation,
-  type ServiceClient,
-  ServiceError,
-} from '../../client/index.js'
+import { useState } from 'preact/hooks'
+import { type MutationResponse, type ServiceClient, ServiceError } from '../../client/index.js'
 import { webCryptoJobs } from '../../client/webcrypto.js'
 import { utf8 } from '../../proof/hex.js'
-import { Dialog } from '../parts/dialog.js'
+import { Dialog, Done } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
 import { bytesText, countText, keyDigits, lineText } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
-import { Failure, Time } from '../parts/texts.js'
+import { Failure } from '../parts/texts.js'
 import { TypedConfirmation } from '../parts/typed.js'
-import { proposalLink } from '../route.js'
+import { Waits } from '../parts/waits.js'
+import { WhatIsLeft } from '../parts/what-is-left.js'
+import { zoneRules } from '../shell/words.js'
+import type { ChangedRecord } from './changed-record.js'
 import { ProvedAgain } from './proved-again.js'
-import type { ChangedRecord } from './record-changes.js'
-import { type Left, type RecordAction, actionWords, leftBy, zoneRules } from './words.js'
+import { type RecordAction, actionWords, leftBy } from './words.js'
 
 interface ChangeProps {
   service: ServiceClient
@@ -46,20 +43,6 @@ export function ChangeDialog(props: ChangeProps) {
         </>
       )}
     </Dialog>
-  )
-}
-
-/** The end of a dialog, which takes the focus. */
-export function Done({ close }: { close: () => void }) {
-  const button = useRef<HTMLButtonElement>(null)
-  // The button that was pressed last is gone.
-  useEffect(() => button.current?.focus(), [])
-  return (
-    <div class="buttons">
-      <button ref={button} type="button" class="primary" onClick={close}>
-        Done
-      </button>
-    </div>
   )
 }
 
@@ -160,31 +143,6 @@ function problemText(error: unknown): string {
   return explain(error)
 }
 
-/** What a change leaves, before it is made. */
-export function WhatIsLeft({ left: { goes, stays, notReached } }: { left: Left }) {
-  return (
-    <div class="left">
-      <Points title="What goes" points={goes} />
-      <Points title="What stays" points={stays} />
-      <Points title="What is not reached: take care of it yourself" points={notReached} />
-    </div>
-  )
-}
-
-function Points({ title, points }: { title: string; points: readonly string[] }) {
-  if (points.length === 0) return null
-  return (
-    <>
-      <h3>{title}</h3>
-      <ul>
-        {points.map((point) => (
-          <li key={point}>{point}</li>
-        ))}
-      </ul>
-    </>
-  )
-}
-
 function Outcome({ service, about, action, outcome }: ChangeProps & { outcome: MutationResponse }) {
   if ('proposal_id' in outcome) return <Waits proposed={outcome} />
   return (
@@ -196,23 +154,5 @@ function Outcome({ service, about, action, outcome }: ChangeProps & { outcome: M
         <ProvedAgain service={service} agent={about.status.agent_id} seq={about.row.seq} />
       )}
     </>
-  )
-}
-
-/** Says that a change has become a proposal, and leads to it. */
-export function Waits({ proposed }: { proposed: ProposedMutation }) {
-  const { proposal_id: id, effective_at_ms: effectiveAtMs } = proposed
-  return (
-    <p role="status">
-      It waits as a proposal.{' '}
-      {effectiveAtMs === null ? (
-        'It takes effect when somebody else approves it.'
-      ) : (
-        <>
-          It takes effect by itself at <Time ms={effectiveAtMs} />, unless somebody rejects it.
-        </>
-      )}{' '}
-      <a href={proposalLink(id)}>Look at the proposal</a>
-    </p>
   )
 }

@@ -1,8 +1,8 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
 import { explain } from '../parts/explain.js'
-import { Result } from '../parts/result.js'
-import { type Step, type Verdict, proveRecord } from '../proof/prove-record.js'
+import { Result, type Verdict } from '../parts/result.js'
+import { type Step, proveRecord } from '../proof/prove-record.js'
 import { Steps } from '../proof/steps.js'
 import { readStrandPart } from '../records/record-row.js'
 

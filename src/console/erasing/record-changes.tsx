@@ -1,18 +1,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../client/index.js'
-import type { ReadRecord } from '../../proof/record.js'
 import { ScopedButton } from '../parts/texts.js'
-import type { RecordRow } from '../records/record-row.js'
 import { may, session } from '../shell/session.js'
 import { ChangeDialog } from './change-dialog.js'
+import type { ChangedRecord } from './changed-record.js'
 import type { RecordAction } from './words.js'
-
-/** What can be done with a record of an agent, now that it is written. */
-export interface ChangedRecord {
-  status: AgentStatusResponse
-  row: RecordRow
-  record: ReadRecord
-}
 
 /** Deleting, restoring and erasing a record, where its zone and the key allow it; else why not. */
 export function RecordChanges({ changed, ...about }: ChangedRecord & { changed: () => void }) {

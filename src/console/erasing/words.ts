@@ -1,4 +1,4 @@
-import type { Zone } from '../../client/index.js'
+import type { Left } from '../parts/what-is-left.js'
 
 /** What can be done to a record once it is written. */
 export type RecordAction = 'delete' | 'restore' | 'erase'
@@ -8,14 +8,6 @@ export const actionWords: Record<RecordAction, { title: string; button: string; 
   delete: { title: 'Delete', button: 'Delete it', done: 'The record is deleted' },
   restore: { title: 'Restore', button: 'Restore it', done: 'The record is active again' },
   erase: { title: 'Erase', button: 'Erase it for good', done: 'The body is erased' },
-}
-
-/** What goes with a change, what stays, and what it does not reach (docs/SECURITY.md, Deleting and erasing). */
-export interface Left {
-  goes: string[]
-  stays: string[]
-  /** What has to be taken care of elsewhere. */
-  notReached: string[]
 }
 
 /** Says what a change leaves. */
@@ -54,14 +46,4 @@ function leftByErasing(bodyText: string): Left {
       'For a day after it was written with an Idempotency-Key: the SHA-256 of the request.',
     ],
   }
-}
-
-/** When a change takes effect, by the rule of the agent's zone. */
-export const zoneRules: Record<Zone, string> = {
-  free: 'The zone is free: it takes effect at once.',
-  governed:
-    'The zone is governed: it becomes a proposal, which applies itself after a while, a minute unless the server is set otherwise. Until then somebody who may decide can reject it.',
-  protected:
-    'The zone is protected: it becomes a proposal, and takes effect when somebody else with proposals:decide approves it.',
-  immutable_core: 'The zone is immutable_core: no record is ever changed.',
 }

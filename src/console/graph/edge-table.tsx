@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import type { EdgePageResponse, GraphEdge, ServiceClient } from '../../client/index.js'
-import { Pages } from '../agents/agents-page.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { useLoaded } from '../parts/load.js'
+import { CursorPages } from '../parts/pages.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 
@@ -52,12 +52,7 @@ export function EdgeTable(props: {
           ))}
         </CardTable>
       )}
-      <Pages
-        hasBefore={cursor !== undefined}
-        next={loaded.value?.next_cursor ?? undefined}
-        goBack={() => setCursors(cursors.slice(0, -1))}
-        goOn={(to) => setCursors([...cursors, to])}
-      />
+      <CursorPages cursors={cursors} set={setCursors} next={loaded.value?.next_cursor} />
     </section>
   )
 }

@@ -1,6 +1,5 @@
 import uPlot from 'uplot'
 import { timeText } from '../parts/format.js'
-import type { Point } from './line-plot.js'
 import { KEPT_MS, READ_EVERY_MS } from './watch.js'
 
 /** Looks that lines have: they differ by dashes too, for who tells colours badly. */
@@ -10,6 +9,12 @@ const HEIGHT = 130
 const DASHES = [[], [6, 4], [2, 3], [10, 4], [10, 3, 2, 3]]
 /** Between points that are further apart the page was hidden, and nothing is known. */
 const GAP_MS = READ_EVERY_MS * 4
+
+/** The values of a figure at one moment, by label. */
+export interface Point {
+  atMs: number
+  values: ReadonlyMap<string, number>
+}
 
 /** How lines are shown. */
 interface Shown {

@@ -1,14 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { timeText } from '../parts/format.js'
 import { appearance } from '../shell/appearance.js'
-import { LineChart, LOOKS } from './line-chart.js'
+import { LineChart, LOOKS, type Point } from './line-chart.js'
 import { useSystemIsDark } from './system-is-dark.js'
-
-/** The values of a figure at one moment, by label. */
-export interface Point {
-  atMs: number
-  values: ReadonlyMap<string, number>
-}
 
 /** The last five minutes of a figure as lines; what the pointer is at is said below. All numbers are in the table. */
 export function LinePlot(props: {

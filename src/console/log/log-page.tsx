@@ -4,11 +4,11 @@ import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { saveFile } from '../parts/download.js'
 import { countText } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
+import { logAgent } from '../parts/log-agent.js'
 import { Result } from '../parts/result.js'
 import { CopyButton, Empty, Failure, Hash, Key, Loading, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import type { SignedIn } from '../shell/session.js'
-import { logAgent } from './log-agent.js'
 import { type Witnessing, forgetWitnessed, witness } from './witness.js'
 
 /** The log of all strands' heads, which this browser watches. */

@@ -3,9 +3,9 @@ import { requireEd25519, webCryptoJobs } from '../../client/webcrypto.js'
 import { runLater } from '../../proof/job.js'
 import { parseCheckpoint, strandOf, verifyCheckpoint } from '../../proof/note.js'
 import { counted, countText } from '../parts/format.js'
-import type { Verdict } from '../proof/prove-record.js'
+import { logAgent } from '../parts/log-agent.js'
+import type { Verdict } from '../parts/result.js'
 import { lasting } from '../storage.js'
-import { logAgent } from './log-agent.js'
 
 /** What this browser has seen of a server's log, the newest first. */
 export interface Witnessed {

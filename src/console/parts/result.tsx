@@ -1,5 +1,11 @@
 import type { ComponentChildren } from 'preact'
-import type { Verdict } from '../proof/prove-record.js'
+
+/** What a proof found. */
+export interface Verdict {
+  ok: boolean
+  /** Begins with `Verified` or `Not verified` and names the record. */
+  text: string
+}
 
 /** What a check found; read out by screen readers as it comes. */
 export function Result({

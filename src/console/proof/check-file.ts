@@ -5,8 +5,8 @@ import { runLater } from '../../proof/job.js'
 import { isSignedBy, parseCheckpoint, strandOf } from '../../proof/note.js'
 import { leadsToRoot, pathOf } from '../../proof/tree-proof.js'
 import { countText, keyDigits } from '../parts/format.js'
+import type { Verdict } from '../parts/result.js'
 import { checkInWorker } from './checker.js'
-import type { Verdict } from './prove-record.js'
 
 /** What the reader of the page knows from elsewhere, as it was typed; empty for what is not known. */
 export interface FileTrust {

@@ -2,14 +2,13 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { fileName, saveFile } from '../parts/download.js'
 import { explain } from '../parts/explain.js'
+import { ExportDialog } from '../parts/export-dialog.js'
 import { counted, countText } from '../parts/format.js'
-import { Result } from '../parts/result.js'
+import { Result, type Verdict } from '../parts/result.js'
 import { Time } from '../parts/texts.js'
-import { ExportDialog } from '../records/export-dialog.js'
 import { type StrandVerdict, checkStrand } from './check-strand.js'
 import { Findings } from './findings.js'
 import { type KeptCheck, keepCheck, keptCheck, trustKey, trustedKey } from './kept.js'
-import type { Verdict } from './prove-record.js'
 
 interface Progress {
   records: number

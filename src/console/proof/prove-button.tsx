@@ -2,9 +2,9 @@ import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
 import type { ReadRecord } from '../../proof/record.js'
 import { explain } from '../parts/explain.js'
-import { Result } from '../parts/result.js'
+import { Result, type Verdict } from '../parts/result.js'
 import { agentLink } from '../route.js'
-import { type Step, type Verdict, proveRecord } from './prove-record.js'
+import { type Step, proveRecord } from './prove-record.js'
 import { Steps } from './steps.js'
 
 /** A record that can be proved. */

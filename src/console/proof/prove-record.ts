@@ -5,6 +5,7 @@ import { type Checkpoint, strandOf, verifyCheckpoint } from '../../proof/note.js
 import { type ReadRecord, examineRecord } from '../../proof/record.js'
 import { leadsToRoot, pathOf } from '../../proof/tree-proof.js'
 import { countText, keyDigits } from '../parts/format.js'
+import type { Verdict } from '../parts/result.js'
 
 /** One computed line of a proof. */
 export interface Step {
@@ -15,13 +16,6 @@ export interface Step {
   how: string
   /** What came out of it, as hex; undefined where that is yes or no. */
   result: string | undefined
-}
-
-/** What a proof found. */
-export interface Verdict {
-  ok: boolean
-  /** Begins with `Verified` or `Not verified` and names the record. */
-  text: string
 }
 
 /** Takes the lines of a proof as they are computed. */

@@ -2,10 +2,9 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { VerifiedExport } from '../../client/index.js'
 import { explain } from '../parts/explain.js'
 import { bytesText, countText } from '../parts/format.js'
-import { Result } from '../parts/result.js'
+import { Result, type Verdict } from '../parts/result.js'
 import { type FileTrust, checkFile } from './check-file.js'
 import { Findings } from './findings.js'
-import type { Verdict } from './prove-record.js'
 import { readTrustKit, type TrustKit } from './trust-kit.js'
 
 interface Outcome {

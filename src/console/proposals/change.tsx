@@ -1,13 +1,13 @@
 import type { Proposal } from '../../client/index.js'
 import { countText, keyDigits, msOf, shortHash } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
+import { Diff, type Policy, policyRows } from '../parts/rule-diff.js'
 import { CopyButton, Failure, Time } from '../parts/texts.js'
 import { BodyTree } from '../records/body-tree.js'
 import { agentLink } from '../route.js'
 import { type SignedIn, may } from '../shell/session.js'
 import { scopeMeanings, zoneMeanings } from '../shell/words.js'
-import { type Policy, readPoliciesBefore } from './read.js'
-import { Diff, policyRows } from './rule-diff.js'
+import { readPoliciesBefore } from './read.js'
 import { effectText } from './words.js'
 
 interface ChangeProps {

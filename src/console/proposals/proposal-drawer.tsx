@@ -7,8 +7,8 @@ import { agentLink } from '../route.js'
 import { type SignedIn, may } from '../shell/session.js'
 import { Change } from './change.js'
 import { Decision } from './decision.js'
-import { When } from './proposals-page.js'
 import { placeOf, readProposal, readSteps } from './read.js'
+import { When } from './when.js'
 import { reasonText, whatText } from './words.js'
 
 /** One proposal: what it would do, who says what about it, and the decision. */

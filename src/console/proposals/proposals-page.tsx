@@ -3,14 +3,14 @@ import type { Proposal } from '../../client/index.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { countText } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
-import { leftText, useNow } from '../parts/now.js'
 import { principalText } from '../parts/principal.js'
 import { Empty, Failure, Loading, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
 import { type SignedIn, may } from '../shell/session.js'
 import { ProposalDrawer } from './proposal-drawer.js'
 import { type ReadList, readList } from './read.js'
-import { approvalsNeeded, approvalsOf, whatText } from './words.js'
+import { When } from './when.js'
+import { whatText } from './words.js'
 
 type ProposalsRoute = Extract<Route, { screen: 'proposals' }>
 
@@ -161,11 +161,9 @@ function Row({ proposal }: { proposal: Proposal }) {
   return (
     <CardRow
       head={
-        <>
-          <a class="whole" href={proposalLink(id)}>
-            {whatText(proposal)}
-          </a>
-        </>
+        <a class="whole" href={proposalLink(id)}>
+          {whatText(proposal)}
+        </a>
       }
     >
       <CardCell name="Agent">{agent}</CardCell>
@@ -177,35 +175,5 @@ function Row({ proposal }: { proposal: Proposal }) {
         <When proposal={proposal} />
       </CardCell>
     </CardRow>
-  )
-}
-
-/** When an open proposal takes effect, or what became of it. */
-export function When({ proposal }: { proposal: Proposal }) {
-  const { state, ended_at_ms: endedAtMs, effective_at_ms: effectiveAtMs } = proposal
-  if (state !== 'proposed') {
-    return (
-      <span>
-        <span class={`badge ${state}`}>{state}</span>
-        {endedAtMs !== null && <Time ms={endedAtMs} />}
-      </span>
-    )
-  }
-  if (effectiveAtMs !== null) return <Countdown untilMs={effectiveAtMs} />
-  const needed = approvalsNeeded(proposal)
-  if (needed === 1) return <span>When somebody else approves</span>
-  return (
-    <span>
-      After {needed} approvals, {approvalsOf(proposal)} so far
-    </span>
-  )
-}
-
-function Countdown({ untilMs }: { untilMs: number }) {
-  const leftMs = untilMs - useNow()
-  return (
-    <span role="timer" class="countdown">
-      {leftMs > 0 ? `By itself in ${leftText(leftMs)}` : 'Now'}
-    </span>
   )
 }

@@ -1,6 +1,7 @@
 import type { NucleotideRecord, Proposal, ServiceClient } from '../../client/index.js'
 import { msOf } from '../parts/format.js'
 import { principalText } from '../parts/principal.js'
+import type { Policy } from '../parts/rule-diff.js'
 import type { ProposalList } from '../route.js'
 import { reasonText } from './words.js'
 
@@ -114,9 +115,6 @@ const voteWords: Record<string, string> = {
   reject: 'Rejected',
   cancel: 'Taken back',
 }
-
-/** One rule for users. */
-export type Policy = NonNullable<NonNullable<Proposal['change']>['policies']>[number]
 
 /** The rules in force before a proposal: those of the newest record that replaced them, without its own. */
 export async function readPoliciesBefore(

@@ -1,11 +1,11 @@
 import type { TargetedEvent } from 'preact'
 import { useState } from 'preact/hooks'
+import { operatorWords } from '../parts/operators.js'
 import {
   type ConditionDraft,
   type FilterDraft,
   emptyCondition,
   noFilter,
-  operatorWords,
   queryOf,
   valueTypes,
 } from './filter.js'

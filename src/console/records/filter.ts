@@ -1,17 +1,5 @@
 import type { PagedQueryBody, WhereCondition } from '../../client/index.js'
 
-/** Comparisons, and how the form says them. */
-export const operatorWords: Record<WhereCondition['op'], string> = {
-  eq: 'is',
-  ne: 'is not',
-  in: 'is one of',
-  lt: 'is less than',
-  lte: 'is at most',
-  gt: 'is more than',
-  gte: 'is at least',
-  exists: 'is there',
-}
-
 /** The types that a value of a condition can be typed as. */
 export const valueTypes = ['text', 'number', 'yes or no', 'JSON'] as const
 

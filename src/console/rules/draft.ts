@@ -19,6 +19,15 @@ export interface RuleDraft {
 /** Rules that can be tried and saved, or what is wrong with them. */
 export type ReadRules = { policies: Policy[] } | { fault: string }
 
+/** Rules that are being edited, as rows and as a text; one follows the other. */
+export interface EditedRules {
+  drafts: RuleDraft[]
+  text: string
+  read: ReadRules
+  /** Where the last change was made; what is wrong can only be put right there. */
+  by: 'rows' | 'text'
+}
+
 /** What a new rule says until it is changed: users see what is theirs. */
 export const newRule: RuleDraft = {
   actions: ['read'],

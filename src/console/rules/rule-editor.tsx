@@ -1,9 +1,16 @@
 import { useRef } from 'preact/hooks'
 import { policyActions } from '../../auth/row-policy.js'
-import { Condition } from '../records/filter-form.js'
 import { type ConditionDraft, emptyCondition } from '../records/filter.js'
-import { draftsOf, newRule, type RuleDraft, rulesOfDrafts, rulesOfText, textOfRules } from './draft.js'
-import type { EditedRules } from './rules-tab.js'
+import { Condition } from '../records/filter-form.js'
+import {
+  draftsOf,
+  type EditedRules,
+  newRule,
+  type RuleDraft,
+  rulesOfDrafts,
+  rulesOfText,
+  textOfRules,
+} from './draft.js'
 import { actionMeanings } from './words.js'
 
 /** The most that the server takes. */

@@ -4,7 +4,7 @@ import type { AgentStatusResponse } from '../../client/index.js'
 import { useLoaded } from '../parts/load.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
 import { type SignedIn, may } from '../shell/session.js'
-import { draftsOf, faultsOf, type ReadRules, type RuleDraft, textOfRules } from './draft.js'
+import { draftsOf, type EditedRules, faultsOf, textOfRules } from './draft.js'
 import { RuleEditor } from './rule-editor.js'
 import { SaveRules } from './save-rules.js'
 import { TryRules } from './try-rules.js'
@@ -38,15 +38,6 @@ export function RulesTab({ session, status, reload }: RulesProps) {
     reload()
   }
   return <Rules session={session} status={status} saved={loaded.value} reload={saved} />
-}
-
-/** Rules that are being edited, as rows and as a text; one follows the other. */
-export interface EditedRules {
-  drafts: RuleDraft[]
-  text: string
-  read: ReadRules
-  /** Where the last change was made; what is wrong can only be put right there. */
-  by: 'rows' | 'text'
 }
 
 function editedOf(policies: Policy[]): EditedRules {

@@ -7,11 +7,11 @@ import {
   type ServiceClient,
   ServiceError,
 } from '../../client/index.js'
-import { Done, Waits } from '../erasing/change-dialog.js'
-import { Dialog } from '../parts/dialog.js'
+import { Dialog, Done } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
 import { countText } from '../parts/format.js'
-import { Diff, policyRows } from '../proposals/rule-diff.js'
+import { Diff, policyRows } from '../parts/rule-diff.js'
+import { Waits } from '../parts/waits.js'
 import { agentLink } from '../route.js'
 import { textOfRules } from './draft.js'
 import { zoneRules } from './words.js'

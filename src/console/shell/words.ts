@@ -20,6 +20,16 @@ export const zoneMeanings: Record<Zone, string> = {
   immutable_core: 'No record is ever changed; changes of the agent itself need two approvals',
 }
 
+/** When a change takes effect, by the rule of the agent's zone. */
+export const zoneRules: Record<Zone, string> = {
+  free: 'The zone is free: it takes effect at once.',
+  governed:
+    'The zone is governed: it becomes a proposal, which applies itself after a while, a minute unless the server is set otherwise. Until then somebody who may decide can reject it.',
+  protected:
+    'The zone is protected: it becomes a proposal, and takes effect when somebody else with proposals:decide approves it.',
+  immutable_core: 'The zone is immutable_core: no record is ever changed.',
+}
+
 /** Zones from the strictest to the loosest, without the order of any object. */
 export const zones: readonly Zone[] = ['free', 'governed', 'protected', 'immutable_core']
 

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient, User } from '../../client/index.js'
 import { auditAgentOf } from '../audit/audit-events.js'
-import { useDefaultAgent } from '../audit/namespaces.js'
 import { Dialog } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
 import { countText, keyDigits } from '../parts/format.js'
@@ -9,12 +8,13 @@ import { useLoaded } from '../parts/load.js'
 import { CopyButton, Empty, Failure, Loading, Time } from '../parts/texts.js'
 import { TypedConfirmation } from '../parts/typed.js'
 import { usersLink } from '../route.js'
+import { useDefaultAgent } from '../shell/namespaces.js'
 import type { SignedIn } from '../shell/session.js'
+import { LockedUntil } from './locked-until.js'
 import { Metadata } from './metadata.js'
 import { namespaceOf, readUser } from './read-users.js'
 import { Sessions, Unlock } from './sessions.js'
 import { UserTrail } from './user-trail.js'
-import { LockedUntil } from './users-page.js'
 
 /** One user: what is stored, and everything that was recorded of it. */
 export function UserPage(props: { session: SignedIn; organism: string | undefined; email: string }) {

@@ -2,13 +2,12 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { ServiceClient, User } from '../../client/index.js'
 import { type AuditRows, auditQuery, readAudit } from '../audit/audit-events.js'
 import { AuditTable } from '../audit/audit-table.js'
-import { Pages } from '../agents/agents-page.js'
 import { explain } from '../parts/explain.js'
 import { countText, counted } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
-import { Result } from '../parts/result.js'
+import { CursorPages } from '../parts/pages.js'
+import { Result, type Verdict } from '../parts/result.js'
 import { Failure, Loading } from '../parts/texts.js'
-import type { Verdict } from '../proof/prove-record.js'
 import { auditLink } from '../route.js'
 import { verifyRows } from './verify-rows.js'
 
@@ -55,12 +54,7 @@ export function UserTrail({ service, agent, user, turn }: TrailProps) {
           />
         </>
       )}
-      <Pages
-        hasBefore={cursors.length > 0}
-        next={loaded.value?.next}
-        goBack={() => setCursors(cursors.slice(0, -1))}
-        goOn={(to) => setCursors([...cursors, to])}
-      />
+      <CursorPages cursors={cursors} set={setCursors} next={loaded.value?.next} />
     </section>
   )
 }

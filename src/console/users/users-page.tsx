@@ -1,14 +1,15 @@
 import { useState } from 'preact/hooks'
 import { ServiceError, type User, type UserPage as Found } from '../../client/index.js'
-import { Pages } from '../agents/agents-page.js'
-import { Choice } from '../parts/choice.js'
-import { useOrganisms } from '../audit/namespaces.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
+import { Choice } from '../parts/choice.js'
 import { counted, keyDigits } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
+import { CursorPages } from '../parts/pages.js'
 import { Empty, Failure, Loading, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
+import { useOrganisms } from '../shell/namespaces.js'
 import { may, type Scope, type SignedIn } from '../shell/session.js'
+import { LockedUntil } from './locked-until.js'
 import { namespaceOf, type UsersRoute } from './read-users.js'
 import { UserPage } from './user-page.js'
 
@@ -70,12 +71,7 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
       ) : (
         <NeedsScope scope={needed} />
       )}
-      <Pages
-        hasBefore={cursors.length > 0}
-        next={found?.next_cursor ?? undefined}
-        goBack={() => setCursors(cursors.slice(0, -1))}
-        goOn={(to) => setCursors([...cursors, to])}
-      />
+      <CursorPages cursors={cursors} set={setCursors} next={found?.next_cursor} />
     </div>
   )
 }
@@ -178,15 +174,5 @@ function Row({ user, organism }: { user: User; organism: string | undefined }) {
         <code title={user.user_id}>…{keyDigits(user.user_id)}</code>
       </CardCell>
     </CardRow>
-  )
-}
-
-/** Until when the user's password is refused. */
-export function LockedUntil({ user: { locked_until_ms: lockedUntilMs } }: { user: User }) {
-  if (lockedUntilMs === null) return <span class="muted">not locked</span>
-  return (
-    <span class="badge failure">
-      <Time ms={lockedUntilMs} />
-    </span>
   )
 }

@@ -1,7 +1,8 @@
 import type { ServiceClient } from '../../client/index.js'
 import { toldBy } from '../audit/audit-events.js'
 import { counted, keyDigits } from '../parts/format.js'
-import { type Verdict, proveRecord } from '../proof/prove-record.js'
+import type { Verdict } from '../parts/result.js'
+import { proveRecord } from '../proof/prove-record.js'
 import { type RecordRow, readStrandPart, rowOf } from '../records/record-row.js'
 
 /** What is verified. */

@@ -1,5 +1,8 @@
-import { operatorWords } from '../records/filter.js'
-import type { Policy } from './read.js'
+import type { Proposal } from '../../client/index.js'
+import { operatorWords } from './operators.js'
+
+/** One rule for users. */
+export type Policy = NonNullable<NonNullable<Proposal['change']>['policies']>[number]
 
 /** The lines of a change of rules: any one of them suffices, so their order says nothing. */
 export function policyRows(before: readonly Policy[] | undefined, after: readonly Policy[]): DiffRow[] {

@@ -1,9 +1,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
-import { Dialog } from '../parts/dialog.js'
-import { fileName, gather, saveFile } from '../parts/download.js'
-import { explain } from '../parts/explain.js'
-import { bytesText, countText } from '../parts/format.js'
+import { Dialog } from './dialog.js'
+import { fileName, gather, saveFile } from './download.js'
+import { explain } from './explain.js'
+import { bytesText, countText } from './format.js'
 
 type State =
   | { kind: 'idle' }

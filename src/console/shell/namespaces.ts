@@ -1,6 +1,6 @@
 import type { ServiceClient } from '../../client/index.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
-import { type SignedIn, may } from '../shell/session.js'
+import { type SignedIn, may } from './session.js'
 
 /** The organisms' ids, for whoever may list them; none for others. */
 export function useOrganisms({ service, who }: SignedIn): Loaded<string[]> {

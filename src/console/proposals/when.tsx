@@ -1,0 +1,34 @@
+import type { Proposal } from '../../client/index.js'
+import { leftText, useNow } from '../parts/now.js'
+import { Time } from '../parts/texts.js'
+import { approvalsNeeded, approvalsOf } from './words.js'
+
+/** When an open proposal takes effect, or what became of it. */
+export function When({ proposal }: { proposal: Proposal }) {
+  const { state, ended_at_ms: endedAtMs, effective_at_ms: effectiveAtMs } = proposal
+  if (state !== 'proposed') {
+    return (
+      <span>
+        <span class={`badge ${state}`}>{state}</span>
+        {endedAtMs !== null && <Time ms={endedAtMs} />}
+      </span>
+    )
+  }
+  if (effectiveAtMs !== null) return <Countdown untilMs={effectiveAtMs} />
+  const needed = approvalsNeeded(proposal)
+  if (needed === 1) return <span>When somebody else approves</span>
+  return (
+    <span>
+      After {needed} approvals, {approvalsOf(proposal)} so far
+    </span>
+  )
+}
+
+function Countdown({ untilMs }: { untilMs: number }) {
+  const leftMs = untilMs - useNow()
+  return (
+    <span role="timer" class="countdown">
+      {leftMs > 0 ? `By itself in ${leftText(leftMs)}` : 'Now'}
+    </span>
+  )
+}
