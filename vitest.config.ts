@@ -1,57 +1,64 @@
+import { readFileSync, readdirSync } from 'node:fs'
 import { configDefaults, defineConfig } from 'vitest/config'
-import { leftToCi, onNodeHttp, onStandby, patienceMs, unmeasuredAttacks } from './test/support/ci-only.js'
-import { LongestFirst } from './test/support/longest-first.js'
-import { seedOfRun } from './test/support/run-seed.js'
+import { FirstFilesFirst } from './test/support/first-files.js'
 
-const env = { STRANDFAST_SEED: String(seedOfRun(process.env)) }
-/** The other one of the HTTP libraries (docs/adr/0037-two-http-engines.md). */
-const nodeHttp = { ...env, SERVICE_HTTP_ENGINE: 'node' }
-/** Attacks that are measured, by the processor time or the longest stall of the server; and what compares times. */
-const measured = [`test/attacks/!(${unmeasuredAttacks.join('|')}).test.ts`, 'test/faults/auth-timing.test.ts']
-const ofAttacks = (path: string) =>
-  path.startsWith('test/attacks/') && !unmeasuredAttacks.some((name) => path.endsWith(`/${name}.test.ts`))
+/*
+ * The tiers of tests (CONTRIBUTING.md, Tests): x.test.ts runs in `npm test`, x.slow.test.ts in CI as well, x.campaign.test.ts
+ * when it is asked for. A file that needs more says so in its first line: `// @run alone`, `// @run on node:http`.
+ */
+const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
+  .map((path) => `test/${path.replaceAll('\\', '/')}`)
+  .filter((path) => path.endsWith('.test.ts'))
+const firstLine = (path: string) => readFileSync(path, 'utf8').split('\n', 1)[0] ?? ''
+const saying = (need: string) => files.filter((path) => firstLine(path).includes(`@run ${need}`))
+const alone = saying('alone')
+const all = (ending: string) => files.filter((path) => path.endsWith(ending) && !alone.includes(path))
 
+/** Several files at once in processes that stay: what they import is loaded once a process, a quarter of the time. */
 const together = {
-  // Two cores: each test file that starts a server starts several threads of its own, and waits for it. Two at once leave a
-  // fifth of the processor time unused.
   maxWorkers: 3,
-  // What they import is loaded once a process, not once a file: a quarter of the time.
   isolate: false,
   setupFiles: ['test/support/restore-globals.ts'],
   sequence: { groupOrder: 0 },
 }
+/** Files that measure processor time run behind the others, one after another. */
+const oneByOne = { ...together, maxWorkers: 1, sequence: { groupOrder: 1 } }
 
-/** They count processor time, of which work takes more where another thread has the other half of its core. */
-const alone = { maxWorkers: 1, sequence: { groupOrder: 1 } }
-
+const quick = all('.test.ts').filter((path) => !/\.(slow|campaign)\.test\.ts$/.test(path))
+const outside = quick.filter((path) => /^test\/(routes|client)\//.test(path))
+const standby = { STRANDFAST_THROUGH_STANDBY: '1' }
 const projects = [
-  { name: 'tests', include: ['test/**/*.test.ts'], exclude: measured, ...together },
-  { name: 'node:http', include: onNodeHttp.filter((path) => !ofAttacks(path)), env: nodeHttp, ...together },
+  { name: 'quick', include: quick, testTimeout: 60_000, ...together },
+  { name: 'slow', include: all('.slow.test.ts'), ...together },
   {
-    name: 'through a standby',
-    include: onStandby,
-    env: { ...env, STRANDFAST_THROUGH_STANDBY: '1' },
+    name: 'on node:http',
+    include: saying('on node:http'),
+    env: { SERVICE_HTTP_ENGINE: 'node' },
     ...together,
   },
-  { name: 'attacks', include: measured, ...alone },
-  { name: 'attacks on node:http', include: onNodeHttp.filter(ofAttacks), env: nodeHttp, ...alone },
+  {
+    name: 'by two fronts',
+    include: [...outside, ...saying('by two fronts')],
+    env: { SERVICE_FRONTS: '2' },
+    ...together,
+  },
+  { name: 'through a standby', include: saying('through a standby'), env: standby, ...together },
+  { name: 'alone', include: alone, ...oneByOne },
+  { name: 'campaign', include: all('.campaign.test.ts'), ...together },
 ]
-
-const patience = patienceMs(process.env)
 
 export default defineConfig({
   test: {
-    exclude: [...configDefaults.exclude, ...leftToCi(process.env, process.argv.slice(2))],
-    env,
+    exclude: configDefaults.exclude,
     // CommonJS packages are imported as Node imports them.
     deps: { interopDefault: false },
-    testTimeout: patience,
-    hookTimeout: patience,
-    expect: { poll: { timeout: patience } },
-    // A message of CI tells what was found, not how many things.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    expect: { poll: { timeout: 60_000 } },
+    // A failure is printed whole.
     chaiConfig: { truncateThreshold: 0 },
-    sequence: { sequencer: LongestFirst },
-    globalSetup: ['test/support/print-seed.ts', 'test/support/server/standby-database.ts'],
+    sequence: { sequencer: FirstFilesFirst },
+    globalSetup: ['test/support/server/standby-database.ts'],
     projects: projects
       .filter(({ include }) => include.length > 0)
       .map((test) => ({ extends: true as const, test })),

@@ -1,6 +1,6 @@
 /**
  * Writes the documents that are made from the code, from the build in dist, and the parts of the page on performance
- * that are made from recorded runs. `--check` writes nothing and ends 1 with the name of each document that differs.
+ * and of guarantees that are made from recorded runs. `--check` writes nothing and ends 1 with the name of each document that differs.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -91,7 +91,8 @@ async function generate(onlyCheck) {
     ]),
   )
   const { recordedPerformanceDocuments } = await import('./performance/documents.mjs')
-  made.push(...recordedPerformanceDocuments())
+  const { campaignDocuments } = await import('./campaign/document.mjs')
+  made.push(...recordedPerformanceDocuments(), ...campaignDocuments())
   const differing = made.filter(([path, text]) => readDocument(path) !== text)
   for (const [path, text] of differing) {
     if (onlyCheck) console.error(`${path} differs from what it is made from: run npm run generate`)

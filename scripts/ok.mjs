@@ -1,37 +1,51 @@
 /**
- * The one gate: runs every check, continues after a failure, and ends non-zero with the names of those that failed.
- * `--no-tests` leaves out the test suite, for a caller that runs it itself.
+ * The one gate: runs every check, two at a time, continues after a failure, and ends non-zero with the names of those that
+ * failed. `--no-tests` leaves out the tests, house rules among them, for a caller that runs them itself.
  */
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { text } from 'node:stream/consumers'
 
-// `build` comes first: thread tests take their types from dist, and the package check and the documents read it.
-const steps = [
-  ['build', ['build']],
-  ['format', ['format']],
-  ['lint', ['lint']],
+const LANES = 2
+
+/** [what it checks, the npm script]: the longest first. */
+const checks = [
   ['types', ['types']],
-  ['house rules', ['house']],
   ['dead code', ['dead']],
   ['package', ['package']],
+  ['format', ['format']],
+  ['lint', ['lint']],
   ['generated documents', ['generate', '--', '--check']],
 ]
-if (!process.argv.includes('--no-tests')) steps.push(['tests', ['test']])
 
-/** Runs one npm script; its output is shown only when it fails. */
-function run([name, script]) {
+/** Runs one npm script; its output is shown only when it fails. @returns whether it passed */
+async function passes([name, script]) {
   const startedMs = performance.now()
-  const { status, error, stdout, stderr } = spawnSync('npm', ['run', '--silent', ...script], {
-    encoding: 'utf8',
-    maxBuffer: 64 << 20,
+  const child = spawn('npm', ['run', '--silent', ...script], {
+    stdio: ['ignore', 'pipe', 'pipe'],
     shell: process.platform === 'win32',
   })
+  const ended = once(child, 'close').catch((error) => [error.message])
+  const [[code], stdout, stderr] = await Promise.all([ended, text(child.stdout), text(child.stderr)])
   const secs = ((performance.now() - startedMs) / 1000).toFixed(1)
-  const passed = status === 0
-  console.log(`${name.padEnd(20)} ${secs.padStart(6)} s  ${passed ? 'ok' : 'FAILED'}`)
-  if (!passed) console.log(`${error?.message ?? ''}${stdout}${stderr}`)
-  return passed
+  console.log(`${name.padEnd(20)} ${secs.padStart(6)} s  ${code === 0 ? 'ok' : 'FAILED'}`)
+  if (code !== 0) console.log(`${typeof code === 'string' ? code : ''}${stdout}${stderr}`)
+  return code === 0
 }
 
-const failed = steps.filter((step) => !run(step)).map(([name]) => name)
+const failed = []
+async function run(step) {
+  if (!(await passes(step))) failed.push(step[0])
+}
+
+// The build comes first: tests of threads take their types from dist; the check of packages and the documents read it.
+await run(['build', ['build']])
+const next = checks.values()
+await Promise.all(
+  Array.from({ length: LANES }, async () => {
+    for (const step of next) await run(step)
+  }),
+)
+if (!process.argv.includes('--no-tests')) await run(['tests', ['test']])
 console.log(failed.length === 0 ? 'All is well' : `Failed: ${failed.join(', ')}`)
 process.exitCode = failed.length === 0 ? 0 : 1

@@ -1,80 +1,74 @@
 /**
- * Prints what failed, each with beginning and end of its message where that is long, and then `N passed, N failed` (and
- * `, N skipped` when there are any), summed over the JSON reports of vitest that are named on the command line. Ends 1 when
- * anything failed, or when nothing ran of one of them.
+ * Prints of JSON reports of vitest: what failed, the unsteady tests, the slowest files, and `N passed, N failed`. A test is
+ * unsteady when it failed in one report and passed in `--again REPORT`, which ran its file once more.
+ * Ends with 1 when a test failed, when a report is missing, or when it ran nothing.
+ * `--to-repeat` prints nothing but the files of a report to run again: those that failed, where all of them are in folders
+ * whose tests run against real processes, disks and networks.
  */
 import { readFileSync } from 'node:fs'
+import { relative } from 'node:path'
+import { parseArgs } from 'node:util'
 
-/** Characters of all failures together: of a run of CI about the last 5,000 bytes are kept. */
-const TOLD_MAX = 4_200
+const SLOWEST = 10
+const mayRepeat = /^test\/(cluster|faults|attacks|e2e)\//
 
-/** Characters of one failure at least. Those of which not even that much fits are only counted. */
-const FAILURE_MIN = 300
+const { values, positionals } = parseArgs({
+  options: { again: { type: 'string', multiple: true, default: [] }, 'to-repeat': { type: 'boolean' } },
+  allowPositionals: true,
+})
+const reports = positionals.map(readReport)
+const files = reports.flat()
+const failed = files.filter(({ failures }) => failures.length > 0)
 
-/** Characters of a line: what keeps the output folds those of more than a thousand. */
-const LINE_MAX = 900
+if (values['to-repeat']) {
+  const paths = [...new Set(failed.map(({ path }) => path))]
+  if (paths.every((path) => mayRepeat.test(path))) for (const path of paths) console.log(path)
+} else process.exitCode = summary(values.again.flatMap(readReport)) ? 0 : 1
 
+/** The files of a report: path, seconds, tests that passed and were skipped, and failures with their messages. */
 function readReport(path) {
+  let report
   try {
-    return JSON.parse(readFileSync(path, 'utf8'))
+    report = JSON.parse(readFileSync(path, 'utf8'))
   } catch {
-    console.error(`The tests left no report: ${path}`)
-    return { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] }
+    return [{ path, secs: 0, passed: 0, skipped: 0, failures: [{ test: 'left no report', message: '' }] }]
   }
+  if (report.numPassedTests === 0)
+    report.testResults.push({ name: path, status: 'failed', message: 'ran no test', assertionResults: [] })
+  return report.testResults.map(fileOf)
 }
 
-function countOf(report) {
-  // A file that fails to load, or whose hooks fail, has no failed test to count; it counts as one itself.
-  const broken = report.testResults.filter(
-    (file) => file.status === 'failed' && !file.assertionResults.some(({ status }) => status === 'failed'),
-  )
+function fileOf({ name, status, message, startTime, endTime, assertionResults }) {
+  const count = (...wanted) => assertionResults.filter((test) => wanted.includes(test.status)).length
+  const failures = assertionResults
+    .filter((test) => test.status === 'failed')
+    .map(({ fullName, failureMessages }) => ({ test: fullName, message: failureMessages.join('\n') }))
+  // A file that did not load, or whose hooks failed, has no failed test of its own.
+  if (failures.length === 0 && status === 'failed')
+    failures.push({ test: 'did not load', message: message ?? '' })
   return {
-    passed: report.numPassedTests,
-    failed: report.numFailedTests + broken.length,
-    skipped: report.numPendingTests + report.numTodoTests,
+    path: relative(process.cwd(), name),
+    secs: (endTime - startTime) / 1_000,
+    passed: count('passed'),
+    skipped: count('skipped', 'pending', 'todo', 'disabled'),
+    failures,
   }
 }
 
-/** What failed in a report: a text for each. A long output is read from its end, so they stand there once more. */
-function failuresOf(report) {
-  return report.testResults.flatMap((file) => {
-    const failed = file.assertionResults.filter(({ status }) => status === 'failed')
-    const texts = failed.map((test) => `${test.fullName}\n${messageOf(test)}`)
-    if (texts.length === 0 && file.status === 'failed') texts.push(file.message ?? 'could not be loaded')
-    return texts.map((text) => `FAILED ${file.name}: ${withoutStack(text)}`)
-  })
+/** Prints it. @returns whether everything passed, if need be at the second try */
+function summary(again) {
+  const second = (path) => again.find((file) => file.path === path && file.failures.length === 0)
+  const final = files.map((file) => (file.failures.length === 0 ? file : (second(file.path) ?? file)))
+  for (const { path, failures } of final)
+    for (const { test, message } of failures)
+      console.log(`FAILED ${path}: ${test}\n${message.split(/\n\s+at /)[0]}\n`)
+  for (const { path, secs } of files.toSorted((one, other) => other.secs - one.secs).slice(0, SLOWEST))
+    console.log(`${secs.toFixed(0).padStart(5)} s  ${path}`)
+  for (const { path, failures } of failed.filter(({ path }) => second(path) !== undefined))
+    for (const { test } of failures) console.log(`unsteady: ${path}: ${test}`)
+  const sum = (of) => final.reduce((total, file) => total + of(file), 0)
+  const [passed, skipped] = [sum((file) => file.passed), sum((file) => file.skipped)]
+  const failures = sum((file) => file.failures.length)
+  console.log(`${passed} passed, ${failures} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+  return failures === 0 && passed > 0
 }
-
-/** Of a test that ran out of time a report has a stack without the message. */
-function messageOf({ failureMessages, duration }) {
-  const told = failureMessages.join('\n')
-  return told.replace('STACK_TRACE_ERROR', `ran out of time after ${Math.round(duration / 1_000)} s`)
-}
-
-function withoutStack(text) {
-  return text.split(/\n\s+at /)[0]
-}
-
-/** Without the middle: what was expected stands at the end. */
-function shortened(text, charactersMax) {
-  if (text.length <= charactersMax) return text
-  const half = Math.floor(charactersMax / 2)
-  return `${text.slice(0, half)}\n…\n${text.slice(-half)}`
-}
-
-/** In lines that are not folded. */
-function wrapped(text) {
-  return text.replaceAll(new RegExp(`.{${LINE_MAX}}(?=.)`, 'g'), '$&\n')
-}
-
-const reports = process.argv.slice(2).map(readReport)
-const failures = reports.flatMap(failuresOf)
-const told = failures.slice(0, Math.floor(TOLD_MAX / FAILURE_MIN))
-for (const failure of told) console.log(`${wrapped(shortened(failure, TOLD_MAX / told.length))}\n`)
-if (failures.length > told.length) console.log(`FAILED ${failures.length - told.length} more\n`)
-const counts = reports.map(countOf)
-const sum = (name) => counts.reduce((total, count) => total + count[name], 0)
-const [passed, failed, skipped] = [sum('passed'), sum('failed'), sum('skipped')]
-console.log(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
-const allRan = counts.length > 0 && counts.every((count) => count.passed > 0)
-process.exitCode = failed === 0 && allRan ? 0 : 1

@@ -81,8 +81,8 @@ export class Backups {
   async #beginBackup() {
     const life = this.#life
     await life.start()
+    await life.beginLoad()
     const backup = this.#start()
-    life.beginLoad()
     const livedMs = await this.#moment(backup.command, { of: backup.path, usualMs: this.#backupMs })
     return { backup, livedMs }
   }

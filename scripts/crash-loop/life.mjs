@@ -5,8 +5,8 @@ import { LoadProcess } from './load-process.mjs'
 import { between } from './seeded-random.mjs'
 import { startVictim } from './victim.mjs'
 
-/** How long a server is loaded before it is killed, milliseconds. */
-const LOADED_MS = { least: 20, most: 250 }
+/** How long after its first answer a loaded server is killed, milliseconds. */
+const LOADED_MS = { least: 0, most: 230 }
 
 /** How long a start takes until one was seen, milliseconds. */
 const START_MS = 1_000
@@ -58,14 +58,18 @@ export class Life {
     return this.#checker.heads
   }
 
-  /** Loads the server. The caller kills it. */
+  /** Loads the server, and resolves when it has answered a call. The caller kills it. */
   beginLoad() {
-    this.#load.begin({ url: this.url, seed: between(this.random, 0, 2 ** 31), prefix: `r${this.#rounds++}` })
+    return this.#load.begin({
+      url: this.url,
+      seed: between(this.random, 0, 2 ** 31),
+      prefix: `r${this.#rounds++}`,
+    })
   }
 
   /** Kills the server at a random moment of its load. @returns {Promise<string>} what happened */
   async killUnderLoad() {
-    this.beginLoad()
+    await this.beginLoad()
     const livedMs = between(this.random, LOADED_MS.least, LOADED_MS.most)
     await pause(livedMs)
     return `killed after ${livedMs} ms; ${await this.killLoaded()}`

@@ -15,11 +15,11 @@ export class LoadProcess {
   }
 
   /**
-   * Begins to load a server.
+   * Begins to load a server. Resolves when the first call was answered, so that no round is an empty one.
    * @param {{url: string, seed: number, prefix: string}} round `prefix` begins the ids of its operations
    */
   begin(round) {
-    this.#child.send({ ...round, acting: true })
+    return this.#ask({ ...round, acting: true })
   }
 
   /**

@@ -1,7 +1,8 @@
 /*
  * The process that loads the server. It outlives the server, so what it remembers of calls sent and answered is the
  * journal that the data directory is checked against. It talks with the loop by messages:
- *   in  {url, seed, prefix, acting}   begin on a server; acting: with actors, who remember from round to round
+ *   in  {url, seed, prefix, acting}   begin on a server; acting: with actors, who remember from round to round.
+ *                                     Answered by {begun} when the first call has ended
  *   in  'stop'                        the server is dead: answered by {journal, acted} once every call has ended
  *   in  {look: url, whole}            the server runs again: answered by {faults} of what the actors find
  */
@@ -15,7 +16,7 @@ const WIDTH = 12
 
 const cast = new Cast()
 
-/** @type {{stopped: boolean, ended: Promise<void>, journal: object[], acted: number} | undefined} */
+/** @type {{stopped: boolean, begun: Promise<void>, ended: Promise<void>, journal: object[], acted: number} | undefined} */
 let run
 
 process.on('message', async (message) => {
@@ -26,12 +27,18 @@ process.on('message', async (message) => {
     process.send({ journal: run.journal, acted: run.acted })
   } else if (message.look !== undefined) {
     process.send({ faults: await cast.check(message.look, message.whole) })
-  } else run = begin(message)
+  } else {
+    run = begin(message)
+    await run.begun
+    process.send({ begun: true })
+  }
 })
 process.on('disconnect', () => process.exit(0))
 
 function begin({ url, seed, prefix, acting = false }) {
-  const state = { stopped: false, ended: Promise.resolve(), journal: [], acted: 0 }
+  let resolve = () => {}
+  const begun = new Promise((settled) => (resolve = settled))
+  const state = { stopped: false, begun, ended: Promise.resolve(), journal: [], acted: 0, hasEnded: resolve }
   const source = new OperationSource(seededRandom(seed), prefix)
   const loading = load(url, source, state)
   const casting = acting ? act(url, seed, state) : undefined
@@ -49,7 +56,7 @@ async function load(url, source, state) {
   // There from the round before, or else made now: either way its writes can go on.
   const made = await call(url, { method: 'POST', path: '/v1/agents', headers, body }).catch(() => undefined)
   // The server was gone before that: a call that is sent again later must not miss its agent.
-  if (made === undefined) return
+  if (made === undefined) return state.hasEnded()
   await Promise.all(Array.from({ length: WIDTH }, () => loadOne(url, source, state)))
 }
 
@@ -61,8 +68,10 @@ async function loadOne(url, source, state) {
     try {
       entry.answer = await call(url, operation.request)
     } catch {
-      // The server is gone: nobody knows whether this call was carried out.
+      // The server was killed: this call may have been carried out or not.
       return
+    } finally {
+      state.hasEnded()
     }
     if (entry.answer.status < 300) learn(source, operation, entry.answer.body)
   }

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { table } from '../markdown-table.mjs'
 import { barChart } from './charts.mjs'
 import { newestParts } from './runs.mjs'
 
@@ -195,13 +196,3 @@ function placeOf({ node, cpu, cores, generator }) {
 }
 
 const number = (value) => value.toLocaleString('en', { maximumFractionDigits: 3 })
-
-/** A table whose columns are as wide as their widest cell, as the formatter of the documents makes it. */
-function table(heads, rows) {
-  const all = [heads, ...rows]
-  const widths = heads.map((_, column) => Math.max(3, ...all.map((row) => row[column].length)))
-  const line = (row) => `| ${row.map((cell, column) => cell.padEnd(widths[column])).join(' | ')} |`
-  return [line(heads), `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...rows.map(line)].join(
-    '\n',
-  )
-}

@@ -81,7 +81,7 @@ it('echoes no id that could be an e-mail, as it would stand in the log', async (
 const tryLoginWith = (id: string) =>
   call(server, 'POST /v1/auth/login', { key: null, raw: '{', headers: { 'x-request-id': id } })
 
-it('still tells of failed logins of an e-mail by its HMAC alone', async () => {
+it('records a failed login with only the HMAC of its e-mail', async () => {
   const { records, types } = await auditsOf(server, () => tryLogin(server, 'ada@example.org', 'wrong'))
   expect(types).toEqual(['auth/login_failed'])
   expect(records[0]?.payload['email_hmac']).toMatch(/^[0-9a-f]{64}$/)

@@ -1,3 +1,4 @@
+// @run by two fronts
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {

@@ -185,7 +185,7 @@ describe('the auth part', () => {
 describe('a sign-in', () => {
   const signIns = calls.filter(([name]) => ['register', 'login', 'magicLink.verify'].includes(name))
 
-  it.each(signIns)('by %s is held', async (_name, call) => {
+  it.each(signIns)('stores the session that %s returns', async (_name, call) => {
     const { auth } = await clientOf([answerJson({ ...pair, user_id: 'usr_1', verified: true })])
     await call(auth)
     expect(auth.session).toMatchObject(session)
@@ -209,14 +209,14 @@ describe('a sign-in', () => {
 })
 
 describe('a sign-out', () => {
-  it.each([undefined, 'local', 'global'] as const)('of scope %s drops the session', async (scope) => {
+  it.each([undefined, 'local', 'global'] as const)('drops the session by scope %s', async (scope) => {
     const { auth } = await clientOf([answerJson({ logged_out: true, sessions: 1 })])
     auth.setSession(session)
     expect(await auth.logout({ scope })).toEqual({ logged_out: true, sessions: 1 })
     expect(auth.session).toBeUndefined()
   })
 
-  it('of the others keeps it', async () => {
+  it('keeps the session by scope others', async () => {
     const { auth } = await clientOf([answerJson({ logged_out: true, sessions: 3 })])
     auth.setSession(session)
     await auth.logout({ scope: 'others' })

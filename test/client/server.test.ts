@@ -1,3 +1,4 @@
+// @run by two fronts
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   type IngestSummary,

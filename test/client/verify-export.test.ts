@@ -86,7 +86,7 @@ describe('a check of a whole export', () => {
     })
   })
 
-  it('still checks the header and the signature of a withheld record', async () => {
+  it('checks the header and the signature of a withheld record too', async () => {
     const strand = new SignedStrand().append({ withheld: true }).append({ withheld: true })
     const lines = strand.exportLines(0)
     const broken = (change: (line: Line) => Line) =>
@@ -184,7 +184,7 @@ describe('a check of a whole export', () => {
   })
 })
 
-describe('a check finds', () => {
+describe('a check of a damaged export', () => {
   const flip = (hex: unknown) => String(hex).replace(/^./, (digit) => (digit === '0' ? '1' : '0'))
   const inHeader = (field: string, value: string) => (line: Line) => ({
     ...line,
@@ -285,7 +285,7 @@ describe('a check finds', () => {
       (line) => ({ ...line, sealed_by: 4 }),
       'The line is neither a record nor the trailer',
     ],
-  ])('%s', async (_name, ...[place, change, reason]) => {
+  ])('finds %s', async (_name, ...[place, change, reason]) => {
     const text = changed(place, change)
     expect(text).not.toBe(strand.exportText())
     const line = place < 0 ? strand.lines.length + 2 : place + 1
@@ -295,7 +295,7 @@ describe('a check finds', () => {
     if (place !== 0 || reason.startsWith('The first line')) expect(result).toMatchObject({ line })
   })
 
-  it('an end without trailer, lines after it, and nothing at all', async () => {
+  it('finds an end without trailer, lines after it, and nothing at all', async () => {
     const text = strand.exportText()
     const lines = text.trimEnd().split('\n')
     expect(await verdict(`${lines.slice(0, -1).join('\n')}\n`)).toMatchObject({
@@ -306,7 +306,7 @@ describe('a check finds', () => {
     expect(await verdict('')).toMatchObject({ ok: false, reason: 'The export is empty', line: 0 })
   })
 
-  it('a rotation that the new key did not prove, or that the old one did not sign', async () => {
+  it('finds a rotation that the new key did not prove, or that the old one did not sign', async () => {
     const stranger = keyPair(9)
     const unproven = new SignedStrand().append({
       type: 'sys/key_rotate',
@@ -323,13 +323,13 @@ describe('a check finds', () => {
     })
   })
 
-  it('a last record without a signature', async () => {
+  it('finds a last record without a signature', async () => {
     const open = new SignedStrand().append({ sealedBy: 2 })
     const reason = 'The last record is not signed: record 2, which seals it, is not in the export'
     expect(await verdict(open.exportText())).toMatchObject({ ok: false, reason })
   })
 
-  it('a member that stands twice, and a body that is not well-formed Unicode', async () => {
+  it('finds a member that stands twice, and a body that is not well-formed Unicode', async () => {
     const lines = strand.exportText().split('\n')
     const twice = lines.with(2, String(lines[2]).replace('{', '{"body"         :"{}",')).join('\n')
     expect(await verdict(twice)).toMatchObject({ ok: false, line: 3, seq: 1 })
@@ -337,7 +337,7 @@ describe('a check finds', () => {
     expect(await verdict(lone)).toMatchObject({ ok: false, line: 3, seq: 1 })
   })
 
-  it('what the server-side check finds, whichever character of an export changes', async () => {
+  it('finds what the server-side check finds, whichever character of an export changes', async () => {
     const text = strand.exportText()
     const change = fc.tuple(
       fc.nat(text.length - 1),
@@ -376,23 +376,26 @@ describe('the frozen exports', () => {
     readFileSync(new URL('../vectors/exports.json', import.meta.url), 'utf8'),
   )
 
-  it.each(frozen.map((vector) => [vector.name, vector] as const))('%s', async (_name, vector) => {
-    const { expected } = vector
-    const result = await verdict(vector.lines.map((line) => `${line}\n`).join(''), vector.public_key)
-    if (!expected.ok) return expect(result).toEqual(expected)
-    const { records, first_seq: firstSeq, last_seq: lastSeq, partial } = expected
-    expect(result).toMatchObject({ ok: true, records, firstSeq, lastSeq, partial })
-  })
+  it.each(frozen.map((vector) => [vector.name, vector] as const))(
+    'are judged as their vector says: %s',
+    async (_name, vector) => {
+      const { expected } = vector
+      const result = await verdict(vector.lines.map((line) => `${line}\n`).join(''), vector.public_key)
+      if (!expected.ok) return expect(result).toEqual(expected)
+      const { records, first_seq: firstSeq, last_seq: lastSeq, partial } = expected
+      expect(result).toMatchObject({ ok: true, records, firstSeq, lastSeq, partial })
+    },
+  )
 })
 
 describe('a platform without', () => {
-  it('WebCrypto is told what is missing', async () => {
+  it('WebCrypto gets an error that names what is missing', async () => {
     vi.stubGlobal('crypto', {})
     await expect(verifyExport('')).rejects.toThrow('https or localhost')
     vi.unstubAllGlobals()
   })
 
-  it('Ed25519 is told what is missing', async () => {
+  it('Ed25519 gets an error that names what is missing', async () => {
     const subtle = { generateKey: () => Promise.reject(new DOMException('No', 'NotSupportedError')) }
     vi.stubGlobal('crypto', { subtle })
     await expect(verifyExport('')).rejects.toThrow('Ed25519')

@@ -1,3 +1,4 @@
+// @run by two fronts
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -157,7 +158,7 @@ describe('a restored backup', { timeout: 120_000 }, () => {
     }
   })
 
-  it('that is restored once more takes no token of the first time', async () => {
+  it('accepts no token of the first time when it is restored once more', async () => {
     const first = await signIn(undefined, held[0]?.revoked ?? Object.assign({}))
     const format = JSON.parse(readFileSync(join(server.dataDir, 'format.json'), 'utf8'))
     await server.halt()

@@ -1,3 +1,4 @@
+// @run by two fronts
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { linkToken, outcomeOf, register, tally, tryLogin } from '../support/auth/accounts.js'
 import { ask } from '../support/http/answers.js'
@@ -30,9 +31,9 @@ async function audited(type: string): Promise<number> {
   return page.records.length
 }
 
-describe('a hundred uses at once', () => {
+describe('a hundred simultaneous uses', () => {
   it.each(['new-mailbox@example.org', 'known-mailbox@example.org'])(
-    'of one magic link sign in once: %s',
+    'sign in once with one magic link: %s',
     async (email) => {
       if (email.startsWith('known')) await register(server, email)
       const token = await linkToken(server, 'magic-link/send', email)
@@ -49,7 +50,7 @@ describe('a hundred uses at once', () => {
     },
   )
 
-  it('of one verify token verify once', async () => {
+  it('verify once with one verify token', async () => {
     const { email } = await register(server, 'verify@example.org')
     const token = await linkToken(server, 'verify-email/send', email)
     const answers = await atOnce('/v1/auth/verify-email', { token })
@@ -57,7 +58,7 @@ describe('a hundred uses at once', () => {
     expect(await audited('auth/email_verified')).toBe(1)
   })
 
-  it('of one reset token set one password', async () => {
+  it('set one password with one reset token', async () => {
     const { email } = await register(server, 'reset@example.org')
     const token = await linkToken(server, 'password/reset-request', email)
     const passwords = Array.from({ length: USES }, (_none, n) => `another password, number ${n}`)
@@ -73,7 +74,7 @@ describe('a hundred uses at once', () => {
     expect(await outcomeOf(tryLogin(server, email, lost))).toBe('401 invalid_credentials')
   })
 
-  it('of one refresh token all answer the one successor', async () => {
+  it('all get the one successor of one refresh token', async () => {
     const { refreshToken, token } = await register(server, 'refresh@example.org')
     const answers = await atOnce('/v1/auth/refresh', { refresh_token: refreshToken })
     expect(await outcomes(answers)).toEqual({ '200': USES })
@@ -88,7 +89,7 @@ describe('a hundred uses at once', () => {
     expect([refreshToken, next]).not.toContain(after.body.refresh_token)
   })
 
-  it('of one stream ticket, each for another stream, open one of them', async () => {
+  it('open one stream with one stream ticket, though each asks for another stream', async () => {
     const { body } = await ask(server, 'POST /v1/stream/tickets')
     const opened = await Promise.all(
       Array.from({ length: USES }, async (_none, n) => {
@@ -103,7 +104,7 @@ describe('a hundred uses at once', () => {
     expect(tally(opened)).toEqual({ '200': 1, '401': USES - 1 })
   })
 
-  it('of one e-mail register one account', async () => {
+  it('register one account with one e-mail', async () => {
     const answers = await atOnce('/v1/auth/register', {
       email: 'Once@Example.org',
       password: 'twelve tall storks asleep',
@@ -112,6 +113,6 @@ describe('a hundred uses at once', () => {
   })
 })
 
-it('had nothing to log', () => {
+it('the server had nothing to log', () => {
   expect(server.stderr()).toBe('')
 })

@@ -1,3 +1,4 @@
+// @run on node:http
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -53,7 +53,7 @@ describe('a planted circle', () => {
     ['of types that are passed on', "export type * from './deeper/b.js'\n"],
     ['of a type named where it is used', "export type A = import('./deeper/b.js').B\n"],
     ['of a module that is loaded later', "export const a = () => import('./deeper/b.js')\n"],
-  ])('%s is found', (_, code) => {
+  ])('is found when it is made %s', (_, code) => {
     const back = "import type { A } from '../c.js'\n\nexport type B = A\nexport const b = 1\n"
     const on = "import type { A } from './a.js'\n\nexport type C = A\n"
     expect(circles({ 'a.ts': code, 'deeper/b.ts': back, 'c.ts': on })).toEqual([
@@ -65,7 +65,7 @@ describe('a planted circle', () => {
     ['of elements', "import { B } from './deeper/b.js'\n\nexport const A = () => <B />\n"],
     ['of types only', "import type { B } from './deeper/b.js'\n\nexport type A = B\n"],
     ['of a page that is loaded later', "export const A = () => import('./deeper/b.js')\n"],
-  ])('%s is found through files of elements', (_, code) => {
+  ])('is found through files of elements when it is made %s', (_, code) => {
     const back = "import type { A } from '../c.js'\n\nexport type Back = A\nexport const B = () => <p>b</p>\n"
     const on = "import type { A } from './a.js'\n\nexport type C = A\n"
     expect(circles({ 'a.tsx': code, 'deeper/b.tsx': back, 'c.ts': on })).toEqual([

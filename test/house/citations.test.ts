@@ -127,7 +127,7 @@ describe('a planted citation', () => {
     'docs/GOOD.md, No section',
     'docs/GOOD.md, A section and No section',
     'RFC 8785; docs/GOOD.md, No section',
-  ])('that leads nowhere is found in each kind of comment: %s', (citation) => {
+  ])('is found when it leads nowhere, in each kind of comment: %s', (citation) => {
     expect(dead(`/** Purpose (${citation}). */\nexport const one = 1\n`)).toHaveLength(1)
     expect(dead(`/*\n * Purpose\n * (${citation.replace(', ', ',\n * ')}).\n */\n`)).toHaveLength(1)
     expect(
@@ -137,7 +137,7 @@ describe('a planted citation', () => {
   })
 
   it.each(['gone.ts', 'src/strand/gone.tsx', 'docs/GOOD.md, No section'])(
-    'that leads nowhere is found in files of elements and in style sheets: %s',
+    'is found when it leads nowhere, in files of elements and in style sheets: %s',
     (citation) => {
       const file = 'src/planted.tsx'
       const around = (comment: string) => `export const One = () => (\n  <p>\n    ${comment}\n  </p>\n)\n`
@@ -150,7 +150,7 @@ describe('a planted citation', () => {
     },
   )
 
-  it('that leads somewhere is none, nor is what stands in code', () => {
+  it('is not found when it leads somewhere, or stands in code', () => {
     const citations = [
       'docs/GOOD.md',
       'GOOD.md',

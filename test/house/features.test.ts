@@ -69,7 +69,7 @@ function found(folder: string, { noFeature }: Exceptions) {
     routes,
     features: routes.filter((name) => !(name in noFeature)),
     commands: names(`workers/commands${folder}`, '.ts'),
-    tests: names(`test/routes${folder}`, '.test.ts'),
+    tests: names(`test/routes${folder}`, '.test.ts').map((name) => name.replace(/\.slow$/, '')),
   }
 }
 

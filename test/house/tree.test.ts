@@ -107,7 +107,7 @@ describe('a planted violation', () => {
     return rule(root).map((line) => line.slice(root.length + 1))
   }
 
-  it.each(['a.ts', 'deeper/a.tsx', 'a.mjs', 'a.css'])('of the length of files is found: %s', (path) => {
+  it.each(['a.ts', 'deeper/a.tsx', 'a.mjs', 'a.css'])('is found when a file is too long: %s', (path) => {
     expect(found(longFiles, { [path]: '\n'.repeat(401) })).toEqual([path])
     expect(found(longFiles, { [path]: '\n'.repeat(400) })).toEqual([])
   })
@@ -116,31 +116,37 @@ describe('a planted violation', () => {
     ['a.ts', words('// TO', 'DO: later')],
     ['deeper/a.tsx', words('const a = <p>{/* FIX', 'ME */}</p>')],
     ['a.css', words('/* XX', 'X */')],
-  ])('of notes of unfinished work is found: %s', (path, text) => {
+  ])('is found when a note says that work is unfinished: %s', (path, text) => {
     expect(found(unfinishedNotes, { [path]: `\n${text}\n` })).toEqual([`${path}:2: ${text}`])
   })
 
   it.each([
     ['a.test.ts', words('it.', 'only("x", () => {})')],
     ['a.test.tsx', words('x', 'it("x", () => <p />)')],
-  ])('of tests that all run is found: %s', (path, text) => {
+  ])('is found when a test is held back: %s', (path, text) => {
     expect(found(heldTests, { [path]: text })).toEqual([`${path}:1: ${text}`])
     expect(found(heldTests, { [path]: 'it.skipIf(condition)("x", () => {})' })).toEqual([])
   })
 
-  it.each(['a.md', 'a.ts', 'deeper/a.tsx', 'a.css'])('of paths of a machine is found: %s', (path) => {
-    const text = words('// cd /wo', 'rk/x')
-    expect(found(machinePaths, { [path]: text })).toEqual([`${path}:1: ${text}`])
-    expect(found(machinePaths, { [path]: '// src/work/x' })).toEqual([])
-  })
+  it.each(['a.md', 'a.ts', 'deeper/a.tsx', 'a.css'])(
+    'is found when a path of a machine is named: %s',
+    (path) => {
+      const text = words('// cd /wo', 'rk/x')
+      expect(found(machinePaths, { [path]: text })).toEqual([`${path}:1: ${text}`])
+      expect(found(machinePaths, { [path]: '// src/work/x' })).toEqual([])
+    },
+  )
 
-  it.each(['a.ts', 'deeper/a.tsx'])('of files that pass on what others export is found: %s', (path) => {
+  it.each(['a.ts', 'deeper/a.tsx'])('is found when a file only passes on what others export: %s', (path) => {
     const passed = "// All of it.\nexport { b } from './b.js'\nexport type * from './c.js'\n"
     expect(found(filesThatPassOn, { [path]: passed })).toEqual([path])
     expect(found(filesThatPassOn, { [path]: `${passed}export const d = 1\n` })).toEqual([])
   })
 
-  it.each(['utils.ts', 'helpers/a.tsx', 'common.css'])('of names of files is found: %s', (path) => {
-    expect(found(drawers, { [path]: '' })).toEqual([path])
-  })
+  it.each(['utils.ts', 'helpers/a.tsx', 'common.css'])(
+    'is found when a file has a name for everything: %s',
+    (path) => {
+      expect(found(drawers, { [path]: '' })).toEqual([path])
+    },
+  )
 })

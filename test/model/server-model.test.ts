@@ -1,5 +1,6 @@
+// @run first
 import { expect, it } from 'vitest'
-import { extent } from '../support/faults/rounds.js'
+import { count } from '../support/faults/rounds.js'
 import { fc } from '../support/fast-check.js'
 import { runSeed } from '../support/run-seed.js'
 import { takeStep } from './calls.js'
@@ -11,13 +12,11 @@ import { anyRun, type Run } from './steps.js'
 /*
  * Random calls go to a server and to a plain model of it; every answer, every record and every read is compared. The
  * clock of the server stands still but for the steps that move it, so the model knows all times.
- * STRANDFAST_SEED repeats the runs of a seed, STRANDFAST_PATH the one of them that failed; STRANDFAST_RUNS says how
- * many there are.
+ * STRANDFAST_SEED repeats the runs of a seed, STRANDFAST_PATH the one of them that failed.
  */
 
-const environment = process.env
-const path = environment['STRANDFAST_PATH']
-const runs = Number(environment['STRANDFAST_RUNS'] ?? extent({ short: 1, ci: 16, full: 16 }))
+const path = process.env['STRANDFAST_PATH']
+const RUNS = 1
 
 /** How long a run that fails is made smaller; the seed and the path repeat it in any case. */
 const shrinkMs = 120_000
@@ -26,15 +25,16 @@ const shrinkMs = 120_000
 let failed: { firstAtMs: number; log: readonly string[] } | undefined
 
 /** How long all runs may take. */
-const patienceMs = 60_000 * runs + shrinkMs
+const patienceMs = 60_000 * RUNS + shrinkMs
 
 it('does what the plain model does, whatever comes', { timeout: patienceMs + shrinkMs }, async () => {
   const details = await fc.check(fc.asyncProperty(fc.noBias(anyRun), agreesInTime), {
-    seed: runSeed(`${runs} runs of the model`),
-    numRuns: runs,
+    seed: runSeed('the model'),
+    numRuns: RUNS,
     interruptAfterTimeLimit: patienceMs,
     ...(path !== undefined && { path }),
   })
+  count({ modelRuns: details.numRuns })
   if (!details.failed) return
   const where = `STRANDFAST_SEED=${details.seed} STRANDFAST_PATH=${details.counterexamplePath}`
   const run = JSON.stringify({ ...details.counterexample?.[0], steps: undefined })

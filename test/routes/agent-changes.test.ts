@@ -231,7 +231,7 @@ describe('rotating the key of an agent', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(agentChangeRoutes)).toEqual([])
 })

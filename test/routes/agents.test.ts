@@ -324,7 +324,7 @@ describe('the list of agents with their status', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(agentRoutes)).toEqual([])
 })

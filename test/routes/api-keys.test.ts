@@ -216,7 +216,7 @@ describe('an Idempotency-Key', () => {
     ['another name', { ...body, name: 'twice' }],
     ['another scope', { ...body, scopes: ['records:write'] }],
     ['other agents', { ...body, agents: [] }],
-  ])('of a creation is refused with %s', async (what, other) => {
+  ])('is refused after a creation when it is sent with %s', async (what, other) => {
     const headers = { 'idempotency-key': `reused ${what}` }
     expect((await make({ body, headers })).status).toBe(201)
     const before = await countKeys()
@@ -256,7 +256,7 @@ describe('an Idempotency-Key', () => {
     expect(text).not.toContain(made.body.key_id)
   })
 
-  it('of a refused call stands for nothing', async () => {
+  it('stands for nothing after a refused call', async () => {
     const headers = { 'idempotency-key': 'put right' }
     expect((await make({ body: { name: '', scopes: ['ingest'] }, headers })).status).toBe(400)
     expect((await ask(server, 'DELETE /v1/admin/api-keys/key_none', { headers })).status).toBe(404)
@@ -342,7 +342,7 @@ it('answers 202 for a key that may decide where two admin keys are there', async
   expect([status, proposed.state]).toEqual([202, 'proposed'])
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(apiKeyRoutes)).toEqual([])
 })

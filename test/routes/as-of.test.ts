@@ -314,7 +314,7 @@ it('is of the default agent when none is named', async () => {
   expect(body.chain_head).toBe((await headOf(server, 'default'))?.chain_head)
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses([asOfRoute('default')])).toEqual([])
 })

@@ -277,6 +277,6 @@ describe('a server without a console', () => {
   })
 })
 
-it('answered every documented success', () => {
+it('the server answered every documented success', () => {
   expect(unseenSuccesses(consoleRoutes)).toEqual([])
 })

@@ -302,7 +302,7 @@ it('lets the origins read that are named, to the letter', async () => {
   }
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(docsRoutes)).toEqual([])
 })

@@ -363,7 +363,7 @@ describe('a traversal', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(graphRoutes)).toEqual([])
 })

@@ -185,7 +185,7 @@ it('says 503 when the disk is too full to write, and refuses writes with 507 whi
   }
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(healthRoutes)).toEqual([])
 })

@@ -204,7 +204,7 @@ describe('lines for one agent', () => {
   })
 
   // uWebSockets.js reset it, or never answered again: it was resumed without having been paused.
-  it('that are refused at their end leave the connection to its next request', async () => {
+  it('leave the connection to its next request when they are refused at their end', async () => {
     const fresh = await startServer()
     const head = `Host: a\r\nAuthorization: Bearer ${testRootKey}\r\n`
     const upload = `${head}Content-Type: application/x-ndjson\r\nContent-Encoding: gzip\r\nContent-Length: 4`
@@ -225,7 +225,7 @@ describe('lines for one agent', () => {
     }
   })
 
-  it('that are no whole gzip stream are 400, with what was written before', async () => {
+  it('are answered 400, with what was written before, when they are no whole gzip stream', async () => {
     const whole = gzipSync(linesOf(100).join('\n'))
     const broken = [
       Buffer.from('{"n":1}\n'),
@@ -245,7 +245,7 @@ describe('lines for one agent', () => {
     }
   })
 
-  it('that do not end are 413, with what was written before', async () => {
+  it('are answered 413, with what was written before, when they do not end', async () => {
     const raw = `${linesOf(10).join('\n')}\n${' '.repeat(3_000_000)}`
     const { status, body } = await lines('endless', raw)
     expect([status, body.code]).toEqual([413, 'too_large'])
@@ -267,7 +267,7 @@ describe('lines for one agent', () => {
     ])
   })
 
-  it('of uploads at the same time are all written', async () => {
+  it('are all written when uploads run at the same time', async () => {
     const uploads = upTo(8).map((k) => upTo(2_000).map((n) => `{"n":${k * 2_000 + n}}`))
     const answers = await Promise.all(uploads.map((upload) => lines('together', upload.join('\n'))))
     for (const { body } of answers) expect(body).toMatchObject({ accepted: 2_000, rejected: 0 })
@@ -545,7 +545,7 @@ describe('ingest', () => {
     expect([organism.status, organism.body.code]).toEqual([404, 'agent_not_found'])
   })
 
-  it('of one event for the agent that it names is answered as a record', async () => {
+  it('answers one event for the agent that it names as a record', async () => {
     const headers = {
       'ce-specversion': '1.0',
       'ce-id': '1',
@@ -566,7 +566,7 @@ describe('ingest', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(ingestRoutes)).toEqual([])
 })

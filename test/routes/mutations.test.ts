@@ -254,7 +254,7 @@ function approve(asked: TestAnswer, key: string): Promise<TestAnswer> {
   return ask(server, `POST /v1/proposals/${asked.body.proposal_id}/approve`, { key })
 }
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(mutationRoutes)).toEqual([])
 })

@@ -225,7 +225,7 @@ describe('replacing the policies of an agent', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(policyRoutes)).toEqual([])
 })

@@ -170,7 +170,7 @@ it('checkpoint and proofs answer 401, 403 and 404, and write nothing', async () 
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(proofRoutes('default'))).toEqual([])
 })

@@ -1,3 +1,4 @@
+// @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { encodeCursor } from '../../src/routes/parameters.js'
 import { proposalRoutes } from '../../src/routes/proposals.js'
@@ -115,7 +116,7 @@ describe('a proposal', () => {
     expect((await vote(second.id, 'cancel')).body.state).toBe('cancelled')
   })
 
-  it('of an agent of zone immutable_core needs two admin keys that did not propose it', async () => {
+  it('needs two admin keys that did not propose it where the agent is of zone immutable_core', async () => {
     const agent = await newAgent(server, 'ledger', 'immutable_core')
     const admins = [await scopedKey(server, ['admin:*']), await scopedKey(server, ['admin:*'])]
     const asked = await ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'protected' } })
@@ -133,7 +134,7 @@ describe('a proposal', () => {
     expect((await ask(server, `GET /v1/agents/${agent}/status`)).body.zone).toBe('protected')
   })
 
-  it('of a user follows its row policies, and can be taken back by it alone', async () => {
+  it('follows the row policies of its user, and that user alone can withdraw it', async () => {
     const agent = await newAgent(server, 'users')
     const conditions = [{ field: 'owner', op: 'eq', value: '$jwt.sub' }]
     const policies = [{ actions: ['read', 'write', 'delete'], conditions }]
@@ -266,7 +267,7 @@ it('leaves strands that both verifiers accept', async () => {
   }
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(proposalRoutes)).toEqual([])
 })

@@ -250,7 +250,7 @@ describe('a cursor', () => {
     expect(seen).toEqual([25, 20, 15, 10, 5, 0])
   })
 
-  it('that nobody gave out is 400 or a page, and never more', async () => {
+  it('is 400 or a page, and never more, when the server did not issue it', async () => {
     const { body } = await query({ type: 'latest', limit: 2 })
     const cursors = fc.oneof(
       fc.string({ maxLength: 512 }),
@@ -314,7 +314,7 @@ describe('a query', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(queryRoutes)).toEqual([])
 })

@@ -1,3 +1,4 @@
+// @run on node:http
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
 import { recordRoutes } from '../../src/routes/records.js'
@@ -465,7 +466,7 @@ describe('reading a record', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(recordRoutes)).toEqual([])
 })

@@ -210,7 +210,7 @@ it('is not there where it was never kept', async () => {
   }
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(serverLogRoutes)).toEqual([])
 })

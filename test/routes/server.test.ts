@@ -165,7 +165,7 @@ describe('a secret', () => {
     await cluster?.remove()
   })
 
-  it('of a file or of the data directory is not shown, but the path of the file is', async () => {
+  it('is not shown from a file or the data directory, but the path of the file is', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'strandfast-seed-'))
     const file = join(folder, 'seed')
     const seed = 'deadbe01'.repeat(8)
@@ -183,7 +183,7 @@ describe('a secret', () => {
     for (const secret of [license, ...secretsIn(server.dataDir)]) expect(own).not.toContain(secret)
   })
 
-  it('that was put into a setting for another text is not shown', async () => {
+  it('is not shown where it was put into a setting for another text', async () => {
     const seed = 'ab'.repeat(32)
     const one = await startServer({ env: { SERVICE_AGENT_ID: seed, SERVICE_AUTH_ISSUER: seed } })
     const { text, body } = await ask(one, 'GET /v1/server')
@@ -193,6 +193,6 @@ describe('a secret', () => {
   })
 })
 
-it('answered every documented success', () => {
+it('the server answered every documented success', () => {
   expect(unseenSuccesses([serverRoute])).toEqual([])
 })

@@ -1,3 +1,4 @@
+// @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exportRoute } from '../../src/routes/strand-export.js'
 import type { VerifiedExport } from '../../src/proof/export-check.js'
@@ -120,7 +121,7 @@ describe('an export', () => {
     ['&from_seq=31', 31, 36],
     ['&from_seq=36', 36, 36],
     ['&to_seq=999999', 0, 36],
-  ])('with %s goes from %i to %i and verifies', async (query, firstSeq, lastSeq) => {
+  ])('selects with %s the records %i to %i, and verifies', async (query, firstSeq, lastSeq) => {
     const result = await verified(await exported(query))
     expect(result).toMatchObject({ firstSeq, lastSeq, records: lastSeq - firstSeq + 1, checkpoint: true })
     expect(result.partial).toBe(firstSeq > 0)
@@ -132,7 +133,7 @@ describe('an export', () => {
     expect(await verified(answer, body.public_key)).toMatchObject({ agent: 'default', records: 1 })
   })
 
-  it('of more than one page verifies, while many write', async () => {
+  it('verifies over more than one page, while many write', async () => {
     const agent = await newAgent(server, 'big')
     const records = Array.from({ length: 1_000 }, (_none, n) => ({ data: { n, text: 'x'.repeat(500) } }))
     for (const query of ['', '?signing=group']) {
@@ -183,7 +184,7 @@ describe('an export', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses([exportRoute('default')])).toEqual([])
 })

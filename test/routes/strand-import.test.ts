@@ -101,7 +101,7 @@ describe('an import', () => {
     expect(await verified(target, 'rich')).toBe(before + 3 + 1 + 2 * 3)
   })
 
-  it('of what is there already does nothing, and says so', async () => {
+  it('does nothing with what is there already, and says so', async () => {
     const agent = await numbers('twice')
     const exported = await exportOf(source, agent)
     expect((await importTo(target, exported)).body).toMatchObject({ imported: 11, open: true })
@@ -336,7 +336,7 @@ describe('proposals of a strand that is imported', () => {
     expect(await verified(to, 'overdue')).toBe(7)
   })
 
-  it('about a key end as rejected where its seed is not here', async () => {
+  it('end as rejected when they are about a key whose seed is not here', async () => {
     const key = await newAgent(from, 'rekeyed', 'protected')
     const { body } = await ask(from, `POST /v1/agents/${key}/rotate-key`, { body: {} })
     const { key: older } = await scopedKey(to, ['proposals:decide'])
@@ -347,7 +347,7 @@ describe('proposals of a strand that is imported', () => {
     expect([ended.state, ended.reason]).toEqual(['rejected', 'seed_unknown'])
   })
 
-  it('of a strand that took writes wait too, while it is gone on with', async () => {
+  it('wait too in a strand that took writes, while its import continues', async () => {
     const id = await propose(from, 'renewed')
     await importTo(to, await exportOf(from, 'renewed', '&to_seq=3'))
     const rest = await exportOf(from, 'renewed', '&from_seq=4&to_seq=4')
@@ -369,7 +369,7 @@ describe('agents that the server makes by itself', () => {
     expect(await exportOf(target, 'default')).toBe(exported)
   })
 
-  it('of organisms are, once the organism is there', async () => {
+  it('are imported into an organism once it exists', async () => {
     await newOrganism(source, 'acme', { agents: ['notes'] })
     await fill(source, 'acme::notes', { from: 0, count: 3 })
     const notes = await exportOf(source, 'acme::notes')
@@ -429,7 +429,7 @@ describe('who may import', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(target.stderr()).toBe('')
   expect(source.stderr()).toBe('')
   expect(unseenSuccesses([importRoute])).toEqual([])

@@ -1,3 +1,4 @@
+// @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
 import { Tickets } from '../../src/http/streams/tickets.js'
@@ -444,7 +445,7 @@ describe('the end of a stream', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(streamRoutes)).toEqual([])
 })

@@ -155,6 +155,6 @@ it('lists keys page by page', async () => {
   }
 })
 
-it('answered every documented success', () => {
+it('the server answered every documented success', () => {
   expect(unseenSuccesses([whoamiRoute])).toEqual([])
 })

@@ -47,20 +47,20 @@ describe('mails to one mailbox', () => {
   const kinds = () => shard.mails().map(({ kind }) => kind)
   const countOf = (kind: string) => kinds().filter((one) => one === kind).length
 
-  it.each(purposes)('are few, however many are asked for at once: %s', (purpose) => {
+  it.each(purposes)('are few, however many are requested at the same time: %s', (purpose) => {
     shard.register(email)
     askedOften(purpose)
     expect(countOf(purpose)).toBe(mailsPerKindMax)
   })
 
-  it.each(purposes)('of one kind leave the others their room: %s', (purpose) => {
+  it.each(purposes)('leave other kinds their quota: %s', (purpose) => {
     shard.register(email)
     for (const other of purposes.filter((one) => one !== purpose)) askedOften(other, 10)
     shard.sendLink({ purpose, email })
     expect(countOf(purpose)).toBe(1)
   })
 
-  it('tell nothing in the answer when there is no room', () => {
+  it('change nothing in the answer when the quota is used up', () => {
     const answers = Array.from({ length: 10 }, (_none, n) => {
       const link = {
         purpose: 'magicLink',
@@ -72,7 +72,7 @@ describe('mails to one mailbox', () => {
     expect(answers.every(({ kind }) => kind === 'done')).toBe(true)
   })
 
-  it('get their room back one by one, so that an hour has at most ten and the owner is never without one', () => {
+  it('get their quota back one by one, so that an hour has at most ten and the owner is never without one', () => {
     shard.register(email)
     const hourEndsAtMs = shard.nowMs + 3_600_000
     const owned: string[] = []
@@ -85,7 +85,7 @@ describe('mails to one mailbox', () => {
     expect(countOf('magicLink')).toBeGreaterThan(mailsPerKindMax)
   })
 
-  it('that went out keep their links, whatever is asked for after them', () => {
+  it('keep their links once they are sent, whatever is requested after them', () => {
     shard.register(email)
     const [first = ''] = askedOften('passwordReset', 1)
     askedOften('passwordReset')

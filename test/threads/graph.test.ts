@@ -64,7 +64,7 @@ describe('an edge', () => {
     expect(edges('b', 'out')).toEqual([])
   })
 
-  it('that is added again has the new weight, by a new record', () => {
+  it('has the new weight when it is added again, by a new record', () => {
     make('a', 'b')
     const [first, second] = shard.run(adding('a', 'b'), adding('a', 'b', { weight: 7 })).map(replyOf)
     expect(second.seq).toBe(first.seq + 1)
@@ -95,7 +95,7 @@ describe('an edge', () => {
     expect(edges('b', 'in', { asOf: hlcOf(replyOf(removed)) })).toEqual([])
   })
 
-  it('of an agent whose name begins with that of another is no edge of the other', () => {
+  it('belongs to its agent alone, though its name begins with that of another', () => {
     make('a', 'ab', 'b', 'bb')
     for (const [src, dst] of [
       ['a', 'b'],
@@ -220,7 +220,7 @@ describe('a page of edges', () => {
     })
   })
 
-  it('at a moment in the past shows what was there, and nothing from before the first', () => {
+  it('shows what was there at a moment in the past, and nothing from before the first', () => {
     const first = findEdge(shard.environment, { agentNo: 0, edgeType: 'even', dst: 'b00' })
     const last = findEdge(shard.environment, { agentNo: 0, edgeType: 'odd', dst: 'b39' })
     if (first === undefined || last === undefined) throw new Error('Expected both edges')

@@ -178,7 +178,7 @@ describe('a passkey session', () => {
     expect(codeOf(change(take(session.hash, passkey.id)))).toBe('passkeySession')
   })
 
-  it('of an e-mail serves no passkey of another user, and that of an unknown one serves none', () => {
+  it('serves no passkey of another user, and none at all when its e-mail is unknown', () => {
     const { passkey } = withPasskey()
     withPasskey('eve@example.org')
     for (const address of ['eve@example.org', 'nobody@example.org']) {

@@ -150,7 +150,7 @@ describe('a change of policies', () => {
     expect(replyOf(shard.ask({ kind: 'policiesGet', agent: zone })).policies).toEqual([])
   })
 
-  it('of an agent that is not there is refused', () => {
+  it('is refused when the agent is not there', () => {
     expect(codeOf(shard.ask({ ...setPolicies(own), agent: 'none' } as Command))).toBe('agent_not_found')
     expect(codeOf(shard.ask({ kind: 'policiesGet', agent: 'none' }))).toBe('agent_not_found')
   })
@@ -201,7 +201,7 @@ describe('a user’s write', () => {
     expect(headSeq('bare')).toBe(0)
   })
 
-  it('as a whole batch is refused for one record, named by its place', () => {
+  it('is refused as a whole batch for one record, named by its place', () => {
     const before = headSeq()
     const mixed = [{ owner: 'usr_ann' }, { owner: 'usr_bob' }, { owner: 'usr_ann' }]
     const outcome = shard.ask(batch(mixed, { atomic: true, access: ann }))
@@ -218,7 +218,7 @@ describe('a user’s write', () => {
     expect(headSeq()).toBe(before + 2)
   })
 
-  it('as lines is taken line by line', () => {
+  it('is taken line by line when it is sent as lines', () => {
     const chunk = lines({ owner: 'usr_ann' }, { owner: 'usr_bob' }, { owner: 'usr_ann' })
     const command: Command = {
       kind: 'ingestChunk',
@@ -241,7 +241,7 @@ describe('a user’s write', () => {
     expect(shard.store.agents.find('none')).toBeUndefined()
   })
 
-  it('as lines of many agents is judged by the policies of each', () => {
+  it('is judged by the policies of each agent that its lines name', () => {
     const command: Command = {
       kind: 'ingestChunk',
       agent: '',
@@ -263,7 +263,7 @@ describe('a user’s write', () => {
     expect(shard.store.agents.find('none')).toBeUndefined()
   })
 
-  it('with a stale If-Match learns the head only where the user has a read policy', () => {
+  it('learns the head by a stale If-Match only where the user has a read policy', () => {
     const stale: Command = {
       ...append({ owner: 'usr_ann' }, ann),
       options: { ifMatch: '0'.repeat(64) },
@@ -278,7 +278,7 @@ describe('a user’s write', () => {
     expect(codeOf(shard.ask(stale))).toBe('forbidden')
   })
 
-  it('under an Idempotency-Key is the same write with claims that have changed since', () => {
+  it('is the same write under its Idempotency-Key with claims that have changed since', () => {
     const write = { ...append({ owner: 'usr_ann' }, ann), options: keyed('k') } as Command
     const first = replyOf(shard.ask(write))
     const newer = user('usr_ann', { app_metadata: { role: 'x' } })
@@ -334,7 +334,7 @@ describe('a user’s read', () => {
     expect(replyOf(shard.ask(get(ofAnn, ann))).deleted).toBe(true)
   })
 
-  it('of the head, the status or a place in the strand needs some read policy', () => {
+  it('needs some read policy for the head, the status or a place in the strand', () => {
     for (const kind of ['agentHead', 'agentStatus', 'strandLocate'] as const) {
       expect(codeOf(shard.ask({ kind, agent: 'notes', access: bob }))).not.toBe('forbidden')
       expect(codeOf(shard.ask({ kind, agent: 'bare', access: bob }))).toBe('forbidden')
@@ -349,7 +349,7 @@ describe('a user’s read', () => {
     expect(codeOf(shard.ask(query))).toBe('forbidden')
   })
 
-  it('of an agent without policies is refused like that of one that is not there', () => {
+  it('is refused on an agent without policies as on one that is not there', () => {
     expect(shard.ask(get(ofAnn, ann, 'bare'))).toEqual(shard.ask(get(ofAnn, ann, 'none')))
     expect(codeOf(shard.ask(get(ofAnn, ann, 'bare')))).toBe('forbidden')
   })

@@ -58,7 +58,7 @@ describe('commands that arrive together', () => {
     expect(replyOf(head).chain_head).toBe(replyOf(written).content_hash)
   })
 
-  it('with If-Match for one head: exactly one wins, and the others learn the head that it made', () => {
+  it('have exactly one winner with If-Match for one head, and the others learn the head that it made', () => {
     const first = replyOf(shard.ask(appendNumber('agent', 0)))
     const race = Array.from({ length: 20 }, (_none, n) =>
       appendNumber('agent', n, { ifMatch: first.content_hash }),
@@ -71,7 +71,7 @@ describe('commands that arrive together', () => {
     }
   })
 
-  it('under one idempotency key write once, and all get the same answer', () => {
+  it('write once under one idempotency key, and all get the same answer', () => {
     const outcomes = shard.run(...Array.from({ length: 5 }, () => appendNumber('agent', 1, keyed('same'))))
     const hashes = new Set(outcomes.map((outcome) => replyOf(outcome).content_hash))
     expect(hashes.size).toBe(1)
@@ -85,7 +85,7 @@ describe('commands that arrive together', () => {
     expect(headOf('agent').seq).toBe(1)
   })
 
-  it('under one idempotency key with another body: the second is refused and writes nothing', () => {
+  it('have the first of two bodies under one idempotency key written, and the second refused', () => {
     const outcomes = shard.run(
       appendNumber('agent', 1, keyed('same')),
       appendNumber('agent', 2, keyed('same')),
@@ -197,7 +197,7 @@ describe('an idempotency key', () => {
     expect([...shard.environment.expiries.getKeys({})]).toHaveLength(1)
   })
 
-  it('that was used again after its day is kept for another', () => {
+  it('is stored for another day when it was used again after its day', () => {
     shard.ask(appendNumber('agent', 0, keyed('reused')))
     shard.nowMs += limits.idempotencyHours * HOUR_MS
     shard.ask(appendNumber('agent', 1, keyed('reused')))
@@ -206,7 +206,7 @@ describe('an idempotency key', () => {
     expect(shard.ask(appendNumber('agent', 1, keyed('reused')))).toMatchObject({ replayed: true })
   })
 
-  it('of a refused write stands for nothing', () => {
+  it('stands for nothing after a refused write', () => {
     const bad = { ...appendNumber('agent', 0, keyed('bad')), body: Buffer.from('[]') }
     expect(codeOf(shard.ask(bad))).toBe('validation_failed')
     expect(replyOf(shard.ask(appendNumber('agent', 0, keyed('bad')))).seq).toBe(1)

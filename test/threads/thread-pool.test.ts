@@ -103,7 +103,7 @@ describe('a pool whose threads do not start', () => {
 })
 
 describe('a task of a pool', () => {
-  it('that hangs is refused, and its thread ended for another one', async () => {
+  it('is refused when it hangs, and another thread replaces its thread', async () => {
     pool = open({ threads: 1 })
     const before = await run('which')
     expect(await refusalOf(run('hang', { deadlineMs: 500 }))).toBe('unavailable')
@@ -114,7 +114,7 @@ describe('a task of a pool', () => {
     ])
   })
 
-  it('that comes further takes as long as it needs', async () => {
+  it('takes as long as it needs while it makes progress', async () => {
     pool = open({ threads: 1 })
     const memory = new SharedArrayBuffer(8)
     const words = new Int32Array(memory)
@@ -126,7 +126,7 @@ describe('a task of a pool', () => {
     expect(await working).toBeGreaterThanOrEqual(50)
   })
 
-  it('that ends its thread is refused, and others get another thread', async () => {
+  it('is refused when it ends its thread, and others get another thread', async () => {
     pool = open({ threads: 1 })
     const [died, next] = [refusalOf(run('die')), run('which')]
     expect(await died).toBe('unavailable')
@@ -134,7 +134,7 @@ describe('a task of a pool', () => {
     expect(pool.figures).toMatchObject({ deaths: 1, hangs: 0, serving: true })
   })
 
-  it('that throws leaves its thread to the next one', async () => {
+  it('leaves its thread to the next one when it throws', async () => {
     pool = open({ threads: 1 })
     const before = await run('which')
     await expect(run('fail')).rejects.toThrow('The task failed')
@@ -182,7 +182,7 @@ describe('a task of a pool', () => {
     expect(pool.figures).toMatchObject({ deaths: 0, hangs: 0, failedStarts: 0 })
   })
 
-  it('that hangs holds up a pool that is renewed or closed only until its time is over', async () => {
+  it('holds up a pool that is renewed or closed only until its time is over when it hangs', async () => {
     pool = open({ threads: 1 })
     const hanging = () => refusalOf(run('hang', { deadlineMs: 500 }))
     const first = hanging()

@@ -59,7 +59,7 @@ it('shows the same keys after a restart, and others on another server', async ()
   }
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(jwksRoutes)).toEqual([])
 })

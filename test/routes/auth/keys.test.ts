@@ -57,7 +57,7 @@ describe('rotating the signing key', () => {
   takesAdminsOnly({ server: () => server, route, user: () => ada.token })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(keyRoutes)).toEqual([])
 })

@@ -186,7 +186,7 @@ it('answers 503 when more logins of one e-mail wait than there is room for, and 
   expect((await tryLogin(server, 'crowd@example.org', usualPassword)).status).toBe(200)
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(loginRoutes)).toEqual([])
 })

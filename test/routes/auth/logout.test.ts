@@ -33,7 +33,7 @@ describe('logging out', () => {
     ['?scope=local', 1, [false, true, true]],
     ['?scope=others', 2, [true, false, false]],
     ['?scope=global', 3, [false, false, false]],
-  ])('with "%s" ends %i sessions, and their tokens at once', async (query, ended, stays) => {
+  ])('ends by query "%s" %i sessions, and their tokens immediately', async (query, ended, stays) => {
     const sessions = await threeSessions(`scope${query.length}-${ended}@example.org`)
     const [first] = sessions
     const call = { key: first.token }
@@ -87,7 +87,7 @@ it('is remembered over a restart', async () => {
   expect(await exchange(account.refreshToken)).toBe('401 refresh_invalid')
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(logoutRoutes)).toEqual([])
 })

@@ -191,7 +191,7 @@ it('proves the mailbox when it was mailed, and drops what somebody else may have
   }
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(magicLinkRoutes)).toEqual([])
 })

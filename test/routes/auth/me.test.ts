@@ -137,7 +137,7 @@ it('answers 401 token_expired once the time of a token is over', async () => {
   }
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(meRoutes)).toEqual([])
 })

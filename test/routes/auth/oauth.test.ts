@@ -329,7 +329,7 @@ describe('coming back', () => {
     expect([await comeBack(browser, one), await comeBack(browser, other)]).toEqual(['signed in', 'signed in'])
   })
 
-  it('of one namespace does not work in another', async () => {
+  it('does not work in another namespace', async () => {
     for (const route of ['POST /v1/organisms', 'POST /v1/organisms/acme/auth/init']) {
       const body = route.endsWith('init') ? undefined : { organism_id: 'acme', name: 'Acme' }
       expect((await ask(server, route, { ...(body !== undefined && { body }) })).status).toBe(201)

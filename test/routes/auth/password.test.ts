@@ -270,7 +270,7 @@ describe('resetting a password', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(passwordRoutes)).toEqual([])
 })

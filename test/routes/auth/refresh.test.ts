@@ -121,7 +121,7 @@ it('goes on after a restart', async () => {
   expect((await exchange(body.refresh_token)).status).toBe(200)
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(refreshRoutes)).toEqual([])
 })

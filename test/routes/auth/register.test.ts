@@ -145,7 +145,7 @@ describe('while verification is required', () => {
     expect((await tryLogin(strict, body.email, password)).status).toBe(200)
   })
 
-  it('still refuses what is no e-mail and what is no password', async () => {
+  it('an invalid e-mail and an invalid password are refused too', async () => {
     const noEmail = { email: 'nobody', password }
     await refused(strict, route, { body: noEmail, outcome: '400 validation_failed' })
     const weak = { email: 'dora@example.org', password: 'short' }
@@ -175,7 +175,7 @@ it('answers 503 when more passwords wait than there is room for, and registers t
   expect(made).toHaveLength(400 - refusedOnes.length)
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(registerRoutes)).toEqual([])
 })

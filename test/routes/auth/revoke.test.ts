@@ -65,7 +65,7 @@ it('is remembered over a restart', async () => {
   expect(await me(ada.token)).toBe('200')
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(revokeRoutes)).toEqual([])
 })

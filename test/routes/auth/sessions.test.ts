@@ -104,7 +104,7 @@ describe('ending a session', () => {
   takesUsersOnly({ server: () => server, route: () => endOf(sidOf(ada.token)), key: () => ada.token })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(sessionRoutes)).toEqual([])
 })

@@ -87,7 +87,7 @@ describe('without a valid license', () => {
 })
 
 describe('when the license has lapsed', () => {
-  it('what ends access stays open, in an organism too, and nothing that gives it', async () => {
+  it('routes that end access stay open, in an organism too, and routes that give it do not', async () => {
     const licensed = await startAuthServer()
     const { dataDir } = licensed
     await newOrganism(licensed, 'acme')
@@ -138,6 +138,6 @@ describe('when the license has lapsed', () => {
   })
 })
 
-it('answered every documented success', () => {
+it('the server answered every documented success', () => {
   expect(unseenSuccesses(statusRoutes)).toEqual([])
 })

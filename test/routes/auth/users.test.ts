@@ -335,7 +335,7 @@ describe('replacing app_metadata', () => {
   })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(userRoutes)).toEqual([])
 })

@@ -81,7 +81,7 @@ describe('verifying an e-mail', () => {
   refusesOtherBodies({ server: () => server, route: verify, body: { token: 'A'.repeat(43) } })
 })
 
-it('answered every documented success, and had nothing to log', () => {
+it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(verifyEmailRoutes)).toEqual([])
 })

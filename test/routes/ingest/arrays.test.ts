@@ -1,3 +1,4 @@
+// @run through a standby
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, headOf, leavesUnchanged } from '../../support/http/answers.js'
@@ -68,7 +69,7 @@ describe('an array for one agent', () => {
     expect((await send('/mixed?on_error=reject_all', '[{},{}]')).body.accepted).toBe(2)
   })
 
-  it('that is no whole array is 400, with what was written before', async () => {
+  it('is answered 400, with what was written before, when it is not whole', async () => {
     for (const raw of [
       '[',
       '[{}',

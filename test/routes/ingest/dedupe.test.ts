@@ -134,7 +134,7 @@ describe('a CloudEvent', () => {
     expect((await send('', '', { ...headers, 'ce-agent': 'ce-many' }, key)).status).toBe(403)
   })
 
-  it('of binary mode keeps any data: JSON, text, or bytes', async () => {
+  it('keeps any data in binary mode: JSON, text, or bytes', async () => {
     const headers = (id: string, type: string) => ({
       'ce-specversion': '1.0',
       'ce-id': id,
@@ -153,7 +153,7 @@ describe('a CloudEvent', () => {
     }
   })
 
-  it('that lacks what every event has is refused', async () => {
+  it('is refused when it lacks what every event has', async () => {
     for (const missing of ['specversion', 'id', 'source', 'type']) {
       const partial = Object.fromEntries(Object.entries(event).filter(([name]) => name !== missing))
       expect((await send('/bad', JSON.stringify(partial), structured)).status).toBe(400)

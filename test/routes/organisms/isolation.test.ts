@@ -1,3 +1,4 @@
+// @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Account } from '../../support/auth/accounts.js'
 import { ask, headOf } from '../../support/http/answers.js'
@@ -121,7 +122,7 @@ describe('the token of a user on data routes', () => {
   ]
 
   it.each(reached.map(([space, own]) => [nameOf(space), space, own] as const))(
-    'of %s reaches its own agents by their policies, and nothing else',
+    'reaches the agents of its namespace by their policies, and nothing else: %s',
     async (_name, space, own) => {
       const { token: key, userId } = accountOf(space)
       for (const agent of agents) {

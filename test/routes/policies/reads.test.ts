@@ -1,3 +1,4 @@
+// @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, newAgent } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
@@ -74,7 +75,7 @@ describe('a query', () => {
     ['time_range until now', { type: 'time_range', from_ts: 0, to_ts: 4_000_000_000_000 }],
     ['latest with where', { type: 'latest', where: [{ field: 'n', op: 'gt', value: 0 }] }],
     ['latest in order', { type: 'latest', order: 'asc' }],
-  ])('by %s leaves out what is hidden', async (_name, body) => {
+  ])('leaves out what is hidden: %s', async (_name, body) => {
     expect(numbersIn(await query(ann, body))).toEqual([1])
   })
 
@@ -104,7 +105,7 @@ describe('a query', () => {
     expect(numbersIn(second)).toEqual([1_499])
   })
 
-  it('by hash finds what a policy shows, and nothing else', async () => {
+  it('finds by hash what a policy shows, and nothing else', async () => {
     expect(numbersIn(await query(ann, { type: 'hash', hash: ofAnn }))).toEqual([1])
     expect(numbersIn(await query(ann, { type: 'hash', hash: ofBob }))).toEqual([])
     expect(numbersIn(await query(ann, { type: 'hash', hash: '0'.repeat(64) }))).toEqual([])
@@ -246,12 +247,12 @@ describe('a policy on claims', () => {
     expect(numbersIn(await query(rob, { type: 'latest' }, 'claims'))).toEqual([2])
   })
 
-  it('on user_metadata follows what users write themselves, in the next token', async () => {
+  it('follows the user_metadata that users write themselves, in the next token', async () => {
     const dan = await signUp(server, 'dan@example.org', { own: { level: 4 } })
     expect(await rows(dan, [{ field: 'level', op: 'eq', value: '$jwt.user_metadata.level' }])).toEqual([3])
   })
 })
 
-it('had nothing to log', () => {
+it('the server had nothing to log', () => {
   expect(server.stderr()).toBe('')
 })

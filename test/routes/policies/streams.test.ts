@@ -204,6 +204,6 @@ describe('a change of policies', () => {
   })
 })
 
-it('had nothing to log', () => {
+it('the server had nothing to log', () => {
   expect(server.stderr()).toBe('')
 })

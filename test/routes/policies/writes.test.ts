@@ -1,3 +1,4 @@
+// @run through a standby
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, headOf, leavesUnchanged, newAgent } from '../../support/http/answers.js'
@@ -97,7 +98,7 @@ describe.each(appends)('a write by %s', (_name, status, send) => {
     expect([status, body.code]).toEqual([403, 'forbidden'])
   })
 
-  it.each(missing)('to agent %s is refused in the same words, and makes none', async (agent) => {
+  it.each(missing)('is refused in the same words for agent %s, and makes none', async (agent) => {
     const { status, body } = await leavesUnchanged(server, agent, () => send(agent, own()))
     expect([status, body.code, body.detail]).toEqual([
       403,
@@ -118,8 +119,8 @@ it.each([
   expect(body.detail).toBe('Expected a token of the namespace of agent "org::notes"')
 })
 
-describe('a batch that is not atomic', () => {
-  it('holds the refusal in the place of a record', async () => {
+describe('a batch', () => {
+  it('holds the refusal in the place of a record when it is not atomic', async () => {
     const before = (await headOf(server, 'notes'))?.seq ?? 0
     const records = [{ data: own({ n: 1 }) }, { data: foreign() }, { data: own({ n: 2 }) }]
     const body = { records, atomic: false }
@@ -131,7 +132,7 @@ describe('a batch that is not atomic', () => {
     expect((await headOf(server, 'notes'))?.seq).toBe(before + 2)
   })
 
-  it('as an atomic one is refused whole, with the place of each record', async () => {
+  it('is refused whole when it is atomic, with the place of each record', async () => {
     const body = { records: [{ data: own() }, { data: foreign() }, { data: {} }] }
     const answer = await leavesUnchanged(server, 'notes', () =>
       ask(server, 'POST /v1/agents/notes/records/batch', { key: ann, body }),
@@ -167,7 +168,7 @@ describe('lines', () => {
     expect(faults(answer)).toEqual(['2 forbidden'])
   })
 
-  it.each(missing)('of agent %s are refused whole', async (agent) => {
+  it.each(missing)('are refused whole for agent %s', async (agent) => {
     for (const query of ['', '?on_error=reject_all']) {
       const answer = await leavesUnchanged(server, agent, () => send(`/${agent}${query}`, mixed()))
       expect([answer.status, answer.body.code]).toEqual([403, 'forbidden'])
@@ -179,7 +180,7 @@ describe('lines', () => {
   const ofMany = () =>
     text(...agents.map((agent) => ({ agent, data: own() })), { agent: 'more', data: foreign() })
 
-  it('of many agents are judged by the policies of each', async () => {
+  it('are judged by the policies of each agent that they name', async () => {
     const before = await Promise.all(agents.map((agent) => headOf(server, agent)))
     const answer = await send('', ofMany())
     expect(answer.status).toBe(200)
@@ -190,7 +191,7 @@ describe('lines', () => {
     expect(after[0]?.seq).toBe((before[0]?.seq ?? 0) + 1)
   })
 
-  it('of many agents are written all or none', async () => {
+  it('are written all or none for many agents', async () => {
     const before = await Promise.all(agents.map((agent) => headOf(server, agent)))
     const answer = await send('?on_error=reject_all', ofMany())
     expect([answer.status, answer.body.code]).toEqual([422, 'ingest_rejected'])

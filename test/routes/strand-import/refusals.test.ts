@@ -52,7 +52,7 @@ describe('a strand of another implementation', () => {
 /** Where something is wrong. */
 type Place = [line: number | undefined, seq: number | undefined]
 
-describe('what is wrong with a line is told, and nothing is taken', () => {
+describe('an import with a fault', () => {
   const plain = () => strand().append().append().append()
   const header = (lines: Line[], line: number, [from, to]: [string, string]) =>
     lines.with(line, { ...lines[line], h: String(lines[line]?.['h']).replace(from, to) })
@@ -91,7 +91,7 @@ describe('what is wrong with a line is told, and nothing is taken', () => {
       (lines) => put(lines, 5, { checkpoint: new SignedStrand('x').exportLines().at(-1)?.['checkpoint'] }),
       [6, 4],
     ],
-  ])('%s', async (_what, change, place) => {
+  ])('is refused whole, and the answer names the line: %s', async (_what, change, place) => {
     await refused(change(plain().exportLines()), place)
   })
 
@@ -126,11 +126,11 @@ describe('what is wrong with a line is told, and nothing is taken', () => {
     ['a vote on nothing', { type: 'sys/vote', body: { ...ballot, vote: 'approve' } }],
     ['an end of nothing', { type: 'sys/applied', body: { ...ballot, state: 'applied' } }],
     ['a proposal of nothing', { type: 'sys/proposal', body: { action: 'delete' } }],
-  ])('%s, by a signed record', async (_what, plan) => {
+  ])('is refused whole, and the answer names the line: %s, by a signed record', async (_what, plan) => {
     await refused(strand().append(plan).exportLines(), [3, 1])
   })
 
-  it('an empty body, and bytes that are not UTF-8', async () => {
+  it('is refused when it is empty, and when its bytes are not UTF-8', async () => {
     expect(await refusedOf('')).toEqual([422, 'import_rejected', 1, undefined])
     const bytes = Buffer.from(plain().exportText())
     bytes[bytes.indexOf('seq\\":2') + 1] = 0xff
@@ -138,7 +138,7 @@ describe('what is wrong with a line is told, and nothing is taken', () => {
     expect([answer.status, answer.body.line, answer.body.seq]).toEqual([422, 4, 2])
   })
 
-  it('a record of the server deleted or erased', async () => {
+  it('is refused when it deletes or erases a record of the server', async () => {
     for (const type of ['sys/tombstone', 'sys/erase']) {
       const zoned = strand().append({ type: 'sys/zone', body: { zone: 'free' } })
       const target = { target: zoned.head, target_seq: 1 }
@@ -153,7 +153,7 @@ describe('what is wrong with a line is told, and nothing is taken', () => {
 })
 
 describe('a clock', () => {
-  it('that is further ahead than the server allows is refused for now', async () => {
+  it('is refused for now when it is further ahead than the server allows', async () => {
     for (const secs of [5, 59, 120]) {
       const ahead = strand().append({ ms: Date.now() + secs * 1_000 })
       const { status, body, headers } = await send(ahead.exportText())
@@ -164,7 +164,7 @@ describe('a clock', () => {
     }
   })
 
-  it('that is a little ahead takes the clock of the shard along, over a restart too', async () => {
+  it('takes the clock of the shard along when it is a little ahead, over a restart too', async () => {
     const first = await startServer({ env: { SERVICE_SHARDS: '1' } })
     const ahead = strand().append({ ms: Date.now() + 900 })
     expect((await importTo(first, ahead.exportText(), { headers: seedOf(1) })).status).toBe(200)

@@ -1,3 +1,4 @@
+// @run through a standby
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { ask, newAgent } from '../../support/http/answers.js'
 import { isCaughtUp, numbersOf, openStream, type TestStream } from '../../support/http/events.js'

@@ -5,7 +5,6 @@ import { buffer } from 'node:stream/consumers'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { expect } from 'vitest'
 import { checkAnswer } from '../http/answers.js'
-import { extent } from './rounds.js'
 import type { ServerAddress, TestAnswer } from '../server/server.js'
 
 /*
@@ -16,8 +15,8 @@ import type { ServerAddress, TestAnswer } from '../server/server.js'
 /** What a fuzz test draws. */
 export interface Fuzzing<T> {
   seed: number
-  /** Cases of CI and of the full form; the short one draws a quarter of those of CI. */
-  runs: { ci: number; full: number }
+  /** Cases to draw. A campaign draws as many again with each of its seeds. */
+  runs: number
   draw: fc.Arbitrary<T>
   /** Whether a case can be tried once only; then what fails is not made smaller. */
   once?: boolean
@@ -32,7 +31,7 @@ export async function fuzz<T>(
 ): Promise<void> {
   const drawn = fc.asyncProperty(draw, check)
   const given = examples.map((example): [T] => [example])
-  const numRuns = given.length + extent({ short: Math.ceil(runs.ci / 4), ...runs })
+  const numRuns = given.length + runs
   await fc.assert(drawn, { seed, numRuns, endOnFailure: once, examples: given })
 }
 

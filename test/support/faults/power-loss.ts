@@ -124,12 +124,14 @@ class Life {
     try {
       const url = await this.#check(victim, { journal: before, whole: round % 5 === 4 })
       if (url === undefined) return []
+      const begun = once(this.#load, 'message')
       this.#load.send({ url, seed: between(this.#random, 0, 2 ** 31), prefix: `r${round}` })
       const erasing = this.#erase(url)
       this.#cutAfter(between(this.#random, 1, LOADED_CALLS_MAX))
       await Promise.race([victim.exited, pause(LOADED_MS_MAX, undefined, { ref: false })])
       await victim.kill()
       await erasing
+      await begun
     } finally {
       await victim.kill()
     }

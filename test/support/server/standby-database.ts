@@ -1,13 +1,10 @@
-import { onStandby } from '../ci-only.js'
+import type { TestProject } from 'vitest/node'
 import { makePostgres } from '../postgres/postgres.js'
 
-/**
- * The database of the run through nodes that stand by: one for all of its files, each of whose servers has a database of its own
- * there.
- */
-export async function setup(): Promise<undefined | (() => Promise<void>)> {
-  // Once for all projects, and only where one of them needs it.
-  const isWanted = onStandby.length > 0 || process.env['STRANDFAST_THROUGH_STANDBY'] === '1'
+/** Starts the PostgreSQL in which each server of the tests through a standby makes a database. */
+export async function setup({ config }: TestProject): Promise<undefined | (() => Promise<void>)> {
+  // Once for the whole run, and only where a project needs it.
+  const isWanted = config.env?.['STRANDFAST_THROUGH_STANDBY'] === '1'
   if (!isWanted || process.env['STRANDFAST_STANDBY_DATABASE'] !== undefined) return undefined
   const postgres = await makePostgres({ settings: { fsync: 'on', max_connections: '400' } })
   await postgres.start()

@@ -31,7 +31,7 @@ describe('HKDF-SHA256', () => {
       Buffer.alloc(0),
       '8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d9d201395faa4b61a96c8',
     ],
-  ])('of the platform gives RFC 5869 %s', (_, ...[secret, salt, info, okm]) => {
+  ])('gives RFC 5869 %s on this platform', (_, ...[secret, salt, info, okm]) => {
     expect(Buffer.from(hkdfSync('sha256', secret, salt, info, okm.length / 2)).toString('hex')).toBe(okm)
   })
 

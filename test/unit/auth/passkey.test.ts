@@ -57,7 +57,7 @@ describe('a signature counter', () => {
     [5, 5, false],
     [5, 4, false],
     [5, 0, false],
-  ])('after %i may be %i: %s', (kept, said, may) => {
+  ])('grows from %i to %i: %s', (kept, said, may) => {
     expect(counterGrows(kept, said)).toBe(may)
   })
 })

@@ -128,7 +128,7 @@ describe('a redirect address', () => {
     expect(parseRedirect(text)).toBeUndefined()
   })
 
-  it('that is taken leads to the origin that is compared, for whatever is put around it', () => {
+  it('leads to the origin that is compared when it is accepted, whatever is put around it', () => {
     const parts = fc.constantFrom(
       ...'/ \\ @ . .. %2e %2f %5c ; : ? # // cb evil.test % & https: http: token= [ ] %25 443'.split(' '),
       '\t',

@@ -50,7 +50,7 @@ describe('a refresh token', () => {
   })
 })
 
-describe('what a presented token is answered by', () => {
+describe('the answer to a presented token', () => {
   const session = {
     sid,
     userId: 'usr_1',
@@ -75,7 +75,7 @@ describe('what a presented token is answered by', () => {
     ['the token in force, when the session has ended by time', 5, start + 60_000, { kind: 'expired' }],
     ['the one before, when the session has ended by time', 4, start + 60_000, { kind: 'expired' }],
     ['an old one, when the session has ended by time', 0, start + 60_000, { kind: 'expired' }],
-  ])('%s', (_, ...[generation, nowMs, decision]) => {
+  ])('follows from its generation and the time: %s', (_, ...[generation, nowMs, decision]) => {
     expect(decideRefresh(session, generation, nowMs)).toStrictEqual(decision)
   })
 
@@ -123,7 +123,7 @@ describe('a session', () => {
     expect(decideRefresh(twice, 0, start + 3_000)).toStrictEqual({ kind: 'reused' })
   })
 
-  it('kept by the version before is decided as any other', () => {
+  it('is decided as any other when the version before stored it', () => {
     const kept = { ...opened, generation: 3, rotatedAtMs: start, previousRotatedAtMs: start }
     expect(decideRefresh(kept, 2, start + 10_001)).toStrictEqual({ kind: 'reused' })
     expect(decideRefresh(kept, 1, start)).toStrictEqual({ kind: 'reused' })

@@ -36,7 +36,7 @@ describe('the shard that owns an agent', () => {
     ['x'.repeat(128), 2, 0],
     ['x'.repeat(128), 3, 2],
     ['x'.repeat(128), 16, 12],
-  ])('of "%s" out of %i is %i, for ever', (name, shards, shard) => {
+  ])('is fixed permanently: agent "%s" among %i shards is on %i', (name, shards, shard) => {
     expect(shardOf(name, shards)).toBe(shard)
   })
 

@@ -143,8 +143,8 @@ describe('logs that come back', () => {
   })
 })
 
-describe('a folder for logs is refused', () => {
-  it('that holds something else', () => {
+describe('a folder for logs', () => {
+  it('is refused when it holds something else', () => {
     mkdirSync(logDir)
     writeFileSync(join(logDir, 'photo.jpg'), '')
     expect(place(logDir)).toContain('holds photo.jpg')
@@ -152,7 +152,7 @@ describe('a folder for logs is refused', () => {
     for (const store of stores()) expect(isLink(join(store, 'log'))).toBe(false)
   })
 
-  it('that holds the logs of another data directory, a copy too', () => {
+  it('is refused when it holds the logs of another data directory, a copy too', () => {
     place(logDir)
     writeFileSync(join(dataDir, 'address'), '')
     const other = join(folder, 'other')
@@ -164,14 +164,14 @@ describe('a folder for logs is refused', () => {
     expectLogs(logDir)
   })
 
-  it('to which others can write', () => {
+  it('is refused when others can write to it', () => {
     mkdirSync(logDir)
     chmodSync(logDir, 0o722)
     expect(place(logDir)).toContain(`chmod go-w ${logDir}`)
     for (const store of stores()) expect(isLink(join(store, 'log'))).toBe(false)
   })
 
-  it('that is gone while a log is in it', () => {
+  it('is refused when it is missing while a log is in it', () => {
     place(logDir)
     renameSync(logDir, `${logDir}-away`)
     expect(place(logDir)).toContain('expected its disk to be mounted')

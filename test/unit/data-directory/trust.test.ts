@@ -22,8 +22,8 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-describe.runIf(process.platform !== 'win32')('a data directory is trusted', () => {
-  it('where its own user alone can write to it, or where it is not there', () => {
+describe.runIf(process.platform !== 'win32')('a data directory', () => {
+  it('is trusted where its user alone can write to it, or where it does not exist', () => {
     chmodSync(dataDir, 0o755)
     chmodSync(join(dataDir, 'shard-0/data.mdb'), 0o664)
     // What no server ever reads.
@@ -34,7 +34,7 @@ describe.runIf(process.platform !== 'win32')('a data directory is trusted', () =
   })
 
   it.each(['', 'master.seed', 'root.key', 'license-authority.seed', 'format.json', 'lock', 'shard-0'])(
-    'not where others can write to "%s"',
+    'is not trusted where others can write to "%s"',
     (name) => {
       const path = join(dataDir, name)
       for (const mode of [0o720, 0o702]) {
@@ -44,14 +44,14 @@ describe.runIf(process.platform !== 'win32')('a data directory is trusted', () =
     },
   )
 
-  it('not where a secret is a device', () => {
+  it('is not trusted where a secret is a device', () => {
     rmSync(join(dataDir, 'root.key'))
     symlinkSync('/dev/zero', join(dataDir, 'root.key'))
     expect(distrust(dataDir)).toBe(`Expected ${join(dataDir, 'root.key')} to be a file`)
   })
 
   it.runIf(isRoot).each(['', 'master.seed', 'root.key', 'format.json', 'shard-0', 'shard-0/data.mdb'])(
-    'not where "%s" belongs to another user',
+    'is not trusted where "%s" belongs to another user',
     (name) => {
       chownSync(join(dataDir, name), FOREIGN, FOREIGN)
       expect(distrust(dataDir)).toContain('belongs to user 12345, and this process is user 0')

@@ -48,7 +48,7 @@ describe('members of a cluster, in a time of their own', () => {
   it.each([
     ['clocks that differ by more than the margin', 1.6, rules],
     ['expulsions that do not look at the beat', LEASE_MARGIN, { expelsOnlyTheBeatSeen: false }],
-  ] as const)('would be found out to have %s', async (_name, ratesMax, broken) => {
+  ] as const)('are found out when they have %s', async (_name, ratesMax, broken) => {
     const property = fc.asyncProperty(lives(ratesMax), async (some) => !isLate(await simulate(some, broken)))
     expect((await fc.check(property, { numRuns: 2_000, endOnFailure: true })).failed).toBe(true)
   })

@@ -5,7 +5,7 @@ import { AnswerCoder, codingOf, StreamCoder } from '../../../src/http/content-co
 
 const decoded = { br: brotliDecompressSync, gzip: gunzipSync }
 
-describe('the coding that Accept-Encoding asks for', () => {
+describe('the coding that Accept-Encoding requests', () => {
   it.each([
     ['', undefined],
     ['gzip', 'gzip'],
@@ -26,7 +26,7 @@ describe('the coding that Accept-Encoding asks for', () => {
     ['gzip;q=x, br;q=', undefined],
     [' gzip ;q=0.3 ,\tbr ; q=0.2', 'gzip'],
     [`${'x,'.repeat(1_000)}gzip`, undefined],
-  ])('%j: %s', (header, coding) => {
+  ])('is chosen from %j: %s', (header, coding) => {
     expect(codingOf(header)).toBe(coding)
   })
 })

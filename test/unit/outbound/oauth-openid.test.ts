@@ -184,7 +184,7 @@ describe('an OpenID provider', () => {
     ['temporarily_unavailable', 'temporarily_unavailable'],
     ['invalid_scope', 'server_error'],
     ['<script>', 'server_error'],
-  ])('that answers %s is told on as %s', async (answered, told) => {
+  ])('has its answer %s passed on as %s', async (answered, told) => {
     const query = new URLSearchParams({ state: started.state, error: answered })
     expect(await provider.identify({ ...started, query })).toEqual(fault(told))
   })
@@ -197,7 +197,7 @@ describe('an OpenID provider', () => {
     [200, { token_type: 'Bearer' }, 'server_error'],
     [200, { access_token: 'x', token_type: 'Bearer' }, 'server_error'],
     [200, { access_token: 'x', token_type: 'Bearer', padding: 'x'.repeat(300_000) }, 'server_error'],
-  ])('whose token endpoint answers %i %j is told on as %s', async (status, body, told) => {
+  ])('has the answer %i %j of its token endpoint passed on as %s', async (status, body, told) => {
     onAnswer((answer) => Object.assign(answer, { statusCode: status, body }))
     const found = await identify()
     expect(found).toEqual(fault(told))
@@ -220,7 +220,7 @@ describe('an OpenID provider', () => {
     expect(ways.map((way) => way?.split(' ')[0])).toEqual(['Basic', undefined])
   })
 
-  it('that is away at first is asked again by the next', async () => {
+  it('is called again by the next sign-in when it was away at first', async () => {
     const { port } = server.address()
     await server.stop()
     expect(await provider.authorizationUrl(started)).toEqual(fault('temporarily_unavailable'))
@@ -232,7 +232,7 @@ describe('an OpenID provider', () => {
     expect(await provider.authorizationUrl(started)).toBeInstanceOf(URL)
   })
 
-  it('that says to be another is no provider', async () => {
+  it('is not a provider when it says that it is another', async () => {
     server.issuer.url = 'https://evil.example.net'
     expect(await provider.authorizationUrl(started)).toEqual(fault('server_error'))
   })

@@ -91,7 +91,7 @@ describe('a traversal', () => {
     expect(found.edges.filter(({ src, dst }) => !nodes.has(src) || !nodes.has(dst))).toEqual([])
   })
 
-  it('that is exactly as large as its bounds is whole', async () => {
+  it('is whole when it is exactly as large as its bounds', async () => {
     const others = Array.from({ length: limits.graphNodesMax - 1 }, (_none, n) => `n${n}`)
     const context = madeUp(({ agent }) => {
       const edges = agent === 'a' ? others.map((other) => edge('a', other)) : []
@@ -111,7 +111,7 @@ describe('a traversal', () => {
 })
 
 describe('a page of edges', () => {
-  it('that finds nothing for long ends with a place to go on from', async () => {
+  it('ends with a place to continue from when it finds nothing for long', async () => {
     for (const direction of ['out', 'in'] as const) {
       const context = madeUp(endless)
       const page = await edgePage({ agent: 'a', direction, limit: 10, ...everywhere }, context)

@@ -38,7 +38,7 @@ describe('where a text stops being JSON', () => {
     ['[}', 'line 1, column 2', 'a value or ]'],
     ['{"a":1]', 'line 1, column 7', 'a comma or }'],
     ['\ufeff{}', 'line 1, column 1', 'a value'],
-  ])('%j: %s', (text, place, needs) => {
+  ])('is named for %j: %s', (text, place, needs) => {
     expect(told(text)).toBe(`Expected one JSON value: at ${place} there should be ${needs}`)
   })
 

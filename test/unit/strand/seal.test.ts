@@ -8,7 +8,7 @@ const place: SealedPlace = { purpose: 'strandfast/agent-seed/v1', owner: Buffer.
 const random = pooledRandom()
 
 describe('a sealed secret', () => {
-  it.each([32, 0, 1, 5_000])('of %d bytes opens under the same master seed in the same place', (count) => {
+  it.each([32, 0, 1, 5_000])('opens under the same master seed in the same place: %d bytes', (count) => {
     const bytes = Buffer.alloc(count, 5)
     const sealed = seal(master, { ...place, secret: bytes }, random)
     expect(sealed).toHaveLength(count + sealBytes)

@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest'
 import { parseLine, parseManifest } from '../../../src/proof/export-lines.js'
 import { recordLine, trailerLine, manifestLine } from '../../../src/strand/strand-export.js'
 import { verifyExport } from '../../../src/proof/node/verify-export.js'
-import { extent } from '../../support/faults/rounds.js'
 import { longExport } from './long-export.js'
 
 interface ExportVector {
@@ -45,7 +44,7 @@ describe('verifying an export', () => {
     // verifies must say the same.
     const text = whole.join('\n')
     const same: string[] = []
-    for (let at = 0; at < text.length; at += extent({ short: 5, ci: 1, full: 1 })) {
+    for (let at = 0; at < text.length; at += 5) {
       const changed = text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ 1) + text.slice(at + 1)
       const result = await verifyExport(changed.split('\n'))
       if (result.ok) same.push(text.slice(Math.max(0, at - 16), at + 1))

@@ -156,6 +156,6 @@ fs.rmSync = (path, ...more) => {
   files.delete(path)
   real.rmSync(path, ...more)
 }
-// Directories: that their names are on disk when this returns is what test/faults/power-loss.test.ts looks at.
+// Directories: that their names are on disk when this returns is what test/faults/power-loss.slow.test.ts looks at.
 fs.fsyncSync = () => {}
 syncBuiltinESMExports()

@@ -37,7 +37,7 @@ function addressed(principal: Principal): string[] {
 }
 
 describe('lines that name their agents', () => {
-  it('of a user of the root namespace reach no organism', () => {
+  it('reach no organism when a user of the root namespace sends them', () => {
     expect(addressed(userOf({ id: '', agent: 'default' }))).toEqual([
       'notes',
       'acme',
@@ -46,7 +46,7 @@ describe('lines that name their agents', () => {
     ])
   })
 
-  it('of an organism’s user reach its members only', () => {
+  it('reach only members of an organism when its user sends them', () => {
     expect(addressed(userOf({ id: 'acme', agent: 'acme::auth' }))).toEqual([
       'acme::notes',
       'notes forbidden',
@@ -55,7 +55,7 @@ describe('lines that name their agents', () => {
     ])
   })
 
-  it('of a key reach the agents that it is limited to', () => {
+  it('reach only the agents that the key which sends them is limited to', () => {
     const principal: Principal = { id: 'key', scopes: new Set(['ingest']), agents: ['acme*'] }
     expect(addressed(principal)).toEqual(['acme::notes', 'acme2::notes', 'acme', 'notes forbidden'])
     expect(addressed({ ...principal, agents: [] })).toEqual(agents)

@@ -11,7 +11,7 @@ describe('the cursor of a global stream', () => {
     expect(cursor && formatClockCursor(cursor)).toBe(`${clock(3)}.${clock(5)}`)
   })
 
-  it('of another number of shards begins where all of them had come, and leaves out what they had told', () => {
+  it('begins at the oldest reading for another number of shards, and leaves out the records that it has seen', () => {
     const cursor = parseClockCursor(`${clock(3)}.${clock(5)}.${clock(4)}`, 2)
     expect(cursor).toEqual({ reached: [at(3), at(3)], seen: [[at(3), at(5), at(4)]] })
     expect(cursor && formatClockCursor(cursor)).toBe(

@@ -26,11 +26,11 @@ describe('the pace of a disk', () => {
     expect(waiting(paceAfter(quickMs, ...Array<number>(7).fill(slowMs)), 100)).toBe(100)
   })
 
-  it('that is slow has groups decided meanwhile, but for a look now and then', () => {
+  it('has few groups wait for a slow disk, one in 64', () => {
     expect(waiting(paceAfter(quickMs, ...Array<number>(8).fill(slowMs)), 640)).toBe(10)
   })
 
-  it('that is quick again has its syncs waited for again', () => {
+  it('has groups wait again once the disk is quick again', () => {
     expect(waiting(paceAfter(...Array<number>(20).fill(slowMs), quickMs), 100)).toBe(100)
   })
 })

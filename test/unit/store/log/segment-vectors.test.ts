@@ -48,8 +48,8 @@ function written(content: SegmentContent): Buffer {
   return bytes
 }
 
-describe('the format of segments is frozen', () => {
-  it.each(cases)('behind %o', (before, frozen) => {
+describe('the format of segments', () => {
+  it.each(cases)('is frozen behind %o', (before, frozen) => {
     const kind = frozen.kind === 'next' ? 'next' : 'group'
     const place = { number: before.number, hash: bytesOf(before.hash) }
     const content = contentOf(frozen)

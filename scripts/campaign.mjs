@@ -1,0 +1,109 @@
+/**
+ * Runs tests over and over with fresh seeds, to hold the numbers that docs/GUARANTEES.md promises. A pass is the form that
+ * CI runs once with a fixed seed. Continues after a failure, prints each pass, and adds one line for each part to
+ * docs/campaigns.jsonl. Ends with 1 when a pass failed, and with 78 for unknown arguments.
+ */
+import { spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
+import { appendFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { runPass } from './campaign/pass.mjs'
+import { parts } from './campaign/parts.mjs'
+
+const names = Object.keys(parts)
+const usage = `Usage: npm run campaign -- PART [--minutes N] [--seed S]
+  PART         ${names.join(', ')} or all
+  --minutes N  ends after so long, with one pass of each part at least (until the promised number is reached)
+  --seed S     repeats a campaign from its first seed (random)
+`
+
+/** Passes of one campaign have seeds so far apart. Prime to the number of failing calls, so that passes reach each call. */
+const SEED_STEP = 1_000
+
+const asked = readArguments()
+if (asked === undefined) {
+  process.stderr.write(usage)
+  process.exitCode = 78
+} else process.exitCode = campaign(asked) ? 0 : 1
+
+function readArguments() {
+  try {
+    const { values, positionals } = parseArgs({
+      options: { minutes: { type: 'string' }, seed: { type: 'string' } },
+      allowPositionals: true,
+    })
+    const [name] = positionals
+    const minutes = values.minutes === undefined ? undefined : Number(values.minutes)
+    const seed = Number(values.seed ?? randomInt(2 ** 31))
+    const isGood =
+      positionals.length === 1 &&
+      (name === 'all' || names.includes(name)) &&
+      (minutes === undefined || minutes > 0) &&
+      Number.isSafeInteger(seed)
+    return isGood ? { chosen: name === 'all' ? names : [name], minutes, seed } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Runs the parts one after another. Time that a part does not need is shared by those after it. @returns whether all passed */
+function campaign({ chosen, minutes, seed }) {
+  const commit = commitOfTree()
+  console.log(`seed ${seed}, commit ${commit}`)
+  const endMs = minutes === undefined ? undefined : Date.now() + minutes * 60_000
+  let failures = 0
+  for (const [index, name] of chosen.entries()) {
+    const share = endMs === undefined ? undefined : (endMs - Date.now()) / (chosen.length - index) / 60_000
+    const result = runPart(name, { minutes: share, seed })
+    appendFileSync('docs/campaigns.jsonl', `${JSON.stringify({ commit, part: name, ...result })}\n`)
+    failures += result.failures.length
+  }
+  console.log(failures === 0 ? 'No pass failed' : `${failures} failures`)
+  return failures === 0
+}
+
+/** Runs passes of a part until its promised number is reached, or `minutes` are over. */
+function runPart(name, { minutes, seed }) {
+  const part = parts[name]
+  const startedMs = Date.now()
+  const minutesSoFar = () => (Date.now() - startedMs) / 60_000
+  const numbers = {}
+  const failures = []
+  let passes = 0
+  const isDone = () =>
+    minutes !== undefined && part.until.passes !== 1
+      ? minutesSoFar() >= minutes
+      : Object.entries(part.until).every(([key, most]) => ({ ...numbers, passes })[key] >= most)
+  while (passes === 0 || !isDone()) {
+    const passSeed = seed + passes * SEED_STEP
+    const pass = runPass(part, { seed: passSeed, minutes })
+    passes += 1
+    for (const [key, value] of Object.entries(pass.numbers)) numbers[key] = (numbers[key] ?? 0) + value
+    failures.push(...pass.failures.map((failure) => ({ seed: passSeed, ...failure })))
+    const done = Object.entries(numbers).map(([key, value]) => `${value} ${key}`)
+    console.log([`${name}, pass ${passes}, ${minutesSoFar().toFixed(1)} min`, ...done].join(', '))
+    for (const { file, test } of pass.failures)
+      console.log(
+        `  FAILED ${file}: ${test}\n  log: ${pass.log}\n  again: STRANDFAST_SEED=${passSeed} npx vitest run ${file}`,
+      )
+    // A pass that counts nothing would never reach its number.
+    if (pass.failures.length > 0 && Object.keys(pass.numbers).length === 0 && minutes === undefined) break
+  }
+  const at = new Date(startedMs).toISOString()
+  return {
+    at,
+    node: process.version,
+    seed,
+    minutes: Number(minutesSoFar().toFixed(1)),
+    passes,
+    numbers,
+    failures,
+  }
+}
+
+/** The commit of the work tree; `+` where files differ from it. */
+function commitOfTree() {
+  const git = (...words) => spawnSync('git', words, { encoding: 'utf8' }).stdout?.trim() ?? ''
+  const changed = git('status', '--porcelain', '--untracked-files=no', '--', ':!docs/campaigns.jsonl')
+  return `${git('rev-parse', '--short', 'HEAD')}${changed === '' ? '' : '+'}`
+}

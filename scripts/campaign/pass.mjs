@@ -1,0 +1,70 @@
+import { spawnSync } from 'node:child_process'
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+
+const LOGS = 'node_modules/.cache/campaign'
+/** Of the projects of vitest.config.ts, those that do not repeat tests under other settings. */
+const projects = ['quick', 'slow', 'alone', 'campaign'].map((name) => `--project=${name}`)
+
+/**
+ * Runs the files of a part once with a seed.
+ * @param {{files: string[]}} part beginnings of paths below `test`
+ * @param {{seed: number, minutes: number | undefined}} options `minutes`: for tests that last as long as they are given
+ * @returns {{numbers: Record<string, number>, failures: {file: string, test: string}[], log: string}} what the tests
+ *   counted (test/support/faults/rounds.ts), what failed, and the file with what they printed
+ */
+export function runPass({ files }, { seed, minutes }) {
+  mkdirSync(LOGS, { recursive: true })
+  const log = join(LOGS, `${seed}-${Date.now()}.log`)
+  const folder = mkdtempSync(join(tmpdir(), 'strandfast-campaign-'))
+  const [report, counts] = [join(folder, 'report.json'), join(folder, 'counts')]
+  const output = openSync(log, 'w')
+  const words = ['run', ...files.map((path) => `test/${path}`), ...projects]
+  try {
+    spawnSync(
+      process.execPath,
+      [
+        'node_modules/vitest/vitest.mjs',
+        ...words,
+        '--reporter=default',
+        '--reporter=json',
+        `--outputFile=${report}`,
+      ],
+      {
+        stdio: ['ignore', output, output],
+        env: {
+          ...process.env,
+          STRANDFAST_SEED: String(seed),
+          STRANDFAST_COUNTS: counts,
+          ...(minutes !== undefined && { STRANDFAST_MINUTES: String(minutes) }),
+        },
+      },
+    )
+    const failures = existsSync(report)
+      ? failuresOf(JSON.parse(readFileSync(report, 'utf8')))
+      : [{ file: files.join(' '), test: 'left no report' }]
+    const lines = existsSync(counts) ? readFileSync(counts, 'utf8').trimEnd().split('\n') : []
+    return { numbers: sumOf(lines.map((line) => JSON.parse(line))), failures, log }
+  } finally {
+    closeSync(output)
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Each failed test of a report; a file that did not load, or whose hooks failed, is one failure. */
+export function failuresOf({ testResults }) {
+  return testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const file = relative(process.cwd(), name)
+    const failed = assertionResults.filter((test) => test.status === 'failed')
+    if (failed.length > 0) return failed.map(({ fullName }) => ({ file, test: fullName }))
+    return status === 'failed' ? [{ file, test: message || 'did not load' }] : []
+  })
+}
+
+function sumOf(counts) {
+  const sum = {}
+  for (const count of counts)
+    for (const [name, value] of Object.entries(count)) sum[name] = (sum[name] ?? 0) + value
+  return sum
+}

@@ -1,0 +1,228 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { hostileJson, hostileTexts, operationsOf, type Operation } from '../support/http/hostile.js'
+import {
+  expectHarmless,
+  expectNoStall,
+  longest,
+  probed,
+  probedOptions,
+  type Timed,
+} from '../support/server/probe.js'
+import { frontUsedMs } from '../support/server/process-figures.js'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, testRootKey, type TestServer } from '../support/server/server.js'
+
+/*
+ * Every route of the OpenAPI document, with what is long, deep, many or no text in each place where a caller can put
+ * something. Nothing of it may keep anybody else waiting, whatever it is answered.
+ */
+
+/** The header block may take 16 KiB. */
+const HEAD_CHARACTERS = 14_000
+/** The bound of most bodies is 64 KiB. */
+const BODY_BYTES = 65_000
+
+const GROWN_BYTES = 128 << 20
+
+/** Milliseconds of the front's processor time, and the request that took them. */
+interface Cost extends Timed {
+  of: string
+}
+
+interface Request {
+  line: string
+  /** One line, with its end. */
+  headers?: string
+  body?: string
+}
+
+let server: TestServer
+let operations: Operation[]
+
+beforeAll(async () => {
+  server = await startAuthServer({ nodeOptions: probedOptions })
+  operations = await operationsOf(server)
+  // So that what is asked for is there, and something is looked for in it.
+  for (let n = 0; n < 20; n++)
+    await call(server, 'POST /v1/collections/sensors/records', { body: { data: { n } } })
+})
+afterAll(() => server.stop())
+
+/** A path of an operation with a text in each of its places. */
+function pathOf({ path }: Operation, text: string): string {
+  const places = path.split('{').length - 1
+  return path.replaceAll(/\{[a-z_]+\}/g, text.slice(0, Math.floor(text.length / Math.max(1, places))))
+}
+
+const plainPath = ({ path }: Operation) =>
+  path
+    .replace('{hash}', '0'.repeat(64))
+    .replace('{provider}', 'google')
+    .replaceAll(/\{[a-z_]+\}/g, 'sensors')
+
+/**
+ * Sends requests one after the other. Gives those whose answer no wrong request gets, and what each cost the front. Each is
+ * measured alone: on a busy machine a probe may wait for several.
+ */
+async function sendAll(requests: readonly Request[]): Promise<{ odd: string[]; costs: Cost[] }> {
+  const odd: string[] = []
+  const costs: Cost[] = []
+  for (const request of requests) {
+    const { line, headers: more = '', body } = request
+    const connection = await RawConnection.open(server)
+    const length = body === undefined ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`
+    const own = `Host: a\r\nConnection: close\r\n${length}${more}`
+    const type = more.startsWith('Content-Type') ? '' : 'Content-Type: application/json\r\n'
+    const credential = more.startsWith('Authorization') ? '' : `Authorization: Bearer ${testRootKey}\r\n`
+    const beforeMs = frontUsedMs(server)
+    connection.write(Buffer.from(`${line} HTTP/1.1\r\n${own}${type}${credential}\r\n${body ?? ''}`))
+    // Not to its end: a stream has none.
+    const answer = await connection.until(({ statuses, ended }) => statuses.length > 0 || ended !== undefined)
+    const usedMs = frontUsedMs(server) - beforeMs
+    connection.destroy()
+    if (!isUpload(request))
+      costs.push({ ms: usedMs, atMs: Date.now(), of: `${line.slice(0, 80)} ${body?.slice(0, 80)}` })
+    const status = answer.statuses[0] ?? 0
+    // 501: no provider is set up.
+    if (status === 0 || (status >= 500 && status !== 501)) odd.push(`${status} ${line.slice(0, 80)}`)
+  }
+  return { odd, costs }
+}
+
+async function expectCheap(requests: readonly Request[]): Promise<void> {
+  expect(requests.length).toBeGreaterThan(30)
+  let odd: string[] = []
+  let costs: Cost[] = []
+  const { shardMs, failed, memoryGrownBytes, slownessAt } = await probed(server, async () => {
+    ;({ odd, costs } = await sendAll(requests))
+  })
+  expect({ odd, failed }).toEqual({ odd: [], failed: [] })
+  expect(memoryGrownBytes).toBeLessThan(GROWN_BYTES)
+  const dearest = costs.toSorted((one, other) => other.ms - one.ms)[0]?.of
+  expectNoStall({ frontMs: longest(costs, slownessAt), shardMs }, dearest)
+}
+
+const texts = hostileTexts(HEAD_CHARACTERS)
+const bodies = hostileJson(BODY_BYTES)
+
+/** Headers that routes look at, up to where a value begins. */
+const headers = [
+  'Authorization: Bearer ',
+  'If-Match: "',
+  'Idempotency-Key: ',
+  'Last-Event-ID: ',
+  'Content-Type: ',
+  'Origin: ',
+  'Cookie: ',
+  'X-Request-Id: ',
+]
+
+describe('every route', () => {
+  it('is one of the document', () => {
+    expect(operations.length).toBeGreaterThan(70)
+    expect(operations.filter(({ example }) => example !== undefined).length).toBeGreaterThan(25)
+  })
+
+  it('costs little with anything in its path', async () => {
+    const placed = operations.filter(({ path }) => path.includes('{'))
+    await expectCheap(
+      texts.flatMap(([, text]) => [
+        ...placed.map((one) => ({ line: `${one.method} ${pathOf(one, text)}` })),
+        { line: `GET /${text}` },
+        { line: `OPTIONS /v1/agents/${text}` },
+        { line: `GET /${'a/'.repeat(90)}${text.slice(0, 10_000)}` },
+      ]),
+    )
+  })
+
+  it('costs little with anything in its query', async () => {
+    const line = (one: Operation, query: string) => ({ line: `${one.method} ${plainPath(one)}?${query}` })
+    await expectCheap(
+      operations.flatMap((one) =>
+        one.query.flatMap((name) => texts.map(([, text]) => line(one, `${name}=${text}`))),
+      ),
+    )
+  })
+
+  it('costs little with thousands of query parameters', async () => {
+    const many = ['p=1&', '&', 'limit=1&', '=&', '%41&'].map((one) =>
+      one.repeat(HEAD_CHARACTERS / one.length),
+    )
+    await expectCheap(
+      operations.flatMap((one) =>
+        many.map((query) => ({ line: `${one.method} ${plainPath(one)}?${query}` })),
+      ),
+    )
+  })
+
+  it('costs little with anything in its headers', async () => {
+    const some = ['dots', 'commas', 'a letter again and again']
+    const values = texts.filter(([name]) => some.includes(name)).map(([, text]) => text)
+    await expectCheap(
+      operations.flatMap((one) =>
+        headers.map((header, at) => ({
+          line: `${one.method} ${plainPath(one)}`,
+          headers: `${header}${values[at % values.length]}\r\n`,
+        })),
+      ),
+    )
+  })
+
+  it('costs little with anything for its body', async () => {
+    const taking = operations.filter(({ example, lines }) => example !== undefined || lines)
+    await expectCheap(
+      taking.flatMap((one) => bodies.map(([, body]) => ({ line: `${one.method} ${plainPath(one)}`, body }))),
+    )
+  })
+
+  it('costs little with anything in each part of its body', async () => {
+    await expectCheap(
+      operations.flatMap((one) =>
+        Object.keys(one.example ?? {}).flatMap((key) =>
+          bodies.map(([, text]) => ({
+            line: `${one.method} ${plainPath(one)}`,
+            body: withPart(one, key, text),
+          })),
+        ),
+      ),
+    )
+  })
+
+  it('costs little with anything in half a megabyte of a record', async () => {
+    await expectCheap(
+      hostileJson(500_000).flatMap(([, text]) => [
+        { line: 'POST /v1/collections/sensors/records', body: `{"data":${text}}` },
+        { line: 'POST /v1/ingest/sensors', body: text },
+      ]),
+    )
+  })
+
+  it('keeps nobody waiting with half a megabyte of records in an array', async () => {
+    const uploads = hostileJson(500_000)
+      .flatMap(([, body]) =>
+        ['/v1/ingest/sensors', '/v1/ingest'].map((path) => ({ line: `POST ${path}`, body })),
+      )
+      .filter(isUpload)
+    expect(uploads.length).toBeGreaterThan(8)
+    await expectHarmless(server, async () => expect((await sendAll(uploads)).odd).toEqual([]))
+  })
+
+  it('left nothing in the log', () => {
+    expect(server.stderr()).toBe('')
+  })
+})
+
+/**
+ * An array at ingest is many records, carried out in slices: not how long all of them take counts, but how long others wait
+ * for a slice.
+ */
+const isUpload = ({ line, body = '' }: Request) => line.startsWith('POST /v1/ingest') && body.startsWith('[')
+
+/** The example of a body with another value in one place. */
+function withPart({ example }: Operation, key: string, value: string): string {
+  const members = Object.entries(example ?? {}).map(
+    ([name, one]) => `${JSON.stringify(name)}:${name === key ? value : JSON.stringify(one)}`,
+  )
+  return `{${members.join(',')}}`
+}

@@ -1,0 +1,37 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
+import { statementsOf } from '../../src/outbound/cluster/statements.js'
+import { chaos } from '../support/cluster/register-chaos.js'
+import { RegisterRound } from '../support/cluster/register-rounds.js'
+import { Rig } from '../support/cluster/rig.js'
+import { count } from '../support/faults/rounds.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+import { runSeed } from '../support/run-seed.js'
+
+const statements = statementsOf('test')
+/** Faults, one after another. */
+const FAULTS = 3
+
+/** PostgreSQL 15 has the rounds of failover.slow.test.ts. */
+const major = 18
+
+describe.skipIf(noPostgres)(`shards that two nodes fight for, on PostgreSQL ${major}`, () => {
+  let rig: Rig
+
+  beforeAll(async () => {
+    rig = await Rig.start(major)
+    for (const statement of statements.create) await rig.primary.query(statement)
+  })
+
+  afterAll(async () => {
+    await rig?.remove()
+  })
+
+  it('lose nothing that was acknowledged, and stay one chain each', async () => {
+    const round = new RegisterRound(rig, { statements })
+    const random = seededRandom(runSeed(`chaos of ${major}`) + major)
+    expect(await chaos(round, FAULTS, random)).toEqual([])
+    await round.close()
+    count({ registerFaults: FAULTS })
+  })
+})

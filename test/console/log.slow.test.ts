@@ -1,0 +1,93 @@
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { openSignedIn, verdict } from '../support/console/console-page.js'
+import { faultsEverywhere } from '../support/console/everywhere.js'
+import { eventually } from '../support/eventually.js'
+import { ask } from '../support/http/answers.js'
+import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { type TestServer, startServer } from '../support/server/server.js'
+
+describe.skipIf(noBrowser)('the log in the console', () => {
+  let server: TestServer
+  let browser: Browser
+
+  beforeAll(async () => {
+    server = await startServer({ env: { SERVICE_LOG_INTERVAL_SECS: '1' } })
+    browser = await launchBrowser()
+  })
+
+  afterAll(async () => {
+    await browser?.close()
+    await server?.stop()
+  })
+
+  const checkpoint = async () => (await ask(server, 'GET /v1/log/checkpoint', { key: server.rootKey })).text
+
+  /** Writes a record, and waits until the log has its head. */
+  const grow = async () => {
+    const before = await checkpoint()
+    await ask(server, 'POST /v1/collections/notes/records', { body: { data: { n: 1 } } })
+    await eventually(async () => (await checkpoint()) !== before)
+  }
+
+  it('is witnessed by the browser: kept at the first visit, and only added to since', async () => {
+    await grow()
+    const { page, context, complaints } = await openSignedIn(browser, server.url, { at: '#/log' })
+    expect(await verdict(page)).toMatch(/^Verified: the checkpoint of \d+ records is signed by the log’s key/)
+    await grow()
+    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.getByText('that this browser has seen').waitFor()
+    expect(await verdict(page)).toMatch(
+      /^Verified: the log of \d+ records begins with the \d+ .* 1 added since/,
+    )
+    await page.reload()
+    await page.getByText('0 added since').waitFor()
+    expect(await page.getByRole('table', { name: 'Visits' }).getByRole('rowheader').count()).toBe(3)
+    expect(complaints).toEqual([])
+    expect(await faultsEverywhere(page)).toEqual([])
+    await context.close()
+  })
+
+  it('is a red page with both checkpoints when the log was rewritten, cut or created again', async () => {
+    const older = await checkpoint()
+    await grow()
+    const { page, context } = await openSignedIn(browser, server.url, { at: '#/log' })
+    await verdict(page)
+    const kept = () => page.evaluate(() => localStorage.getItem('strandfast.witnessed'))
+    const before = await kept()
+    await page.route('**/v1/log/checkpoint', (found) =>
+      found.fulfill({ body: older, contentType: 'text/plain' }),
+    )
+    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.getByText('the log was cut').waitFor()
+    expect(await kept()).toBe(before)
+    await page.unroute('**/v1/log/checkpoint')
+    await grow()
+    await page.route('**/v1/log/consistency*', async (found) => {
+      const answer: { path: string[] } = await (await found.fetch()).json()
+      const path = answer.path.map((hash) => `${hash.startsWith('0') ? '1' : '0'}${hash.slice(1)}`)
+      await found.fulfill({ json: { ...answer, path } })
+    })
+    await page.getByRole('button', { name: 'Look again' }).click()
+    await page.getByText('the log is not the one that this browser has seen').waitFor()
+    expect(await verdict(page)).toMatch(/^Not verified/)
+    await expect.poll(() => page.getByRole('button', { name: /^Forget/ }).isDisabled()).toBe(true)
+    const saved: string[] = []
+    page.on('download', (download) => saved.push(download.suggestedFilename()))
+    await page.getByRole('button', { name: 'Download both' }).click()
+    await eventually(() => saved.length === 2)
+    expect(await kept()).toBe(before)
+    await page.unroute('**/v1/log/consistency*')
+    await page.getByRole('button', { name: /^Forget/ }).click()
+    await page.getByText('This browser keeps it from now on').waitFor()
+    await context.close()
+  })
+
+  it('says where there is none', async () => {
+    const without = await startServer({ env: { SERVICE_LOG_INTERVAL_SECS: '0' } })
+    const { page, context } = await openSignedIn(browser, without.url, { at: '#/log', allowed: '404' })
+    await page.getByText('This server keeps no log').waitFor()
+    await context.close()
+    await without.stop()
+  })
+})

@@ -1,0 +1,183 @@
+// @run by two fronts
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../support/server/free-port.js'
+import { startServer, type TestServer } from '../support/server/server.js'
+
+const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
+
+let port: string
+let server: TestServer
+const options = () => ({ SERVICE_PORT: port, SERVICE_SHARDS: '1' })
+beforeAll(async () => {
+  port = String(await freePort())
+  server = await startServer({ env: options() })
+})
+afterAll(() => server.stop())
+
+function start(args: string[]): ChildProcess {
+  const env = {
+    PATH: process.env['PATH'],
+    SERVICE_ROOT_API_KEY: server.rootKey,
+    SERVICE_DATA_DIR: server.dataDir,
+  }
+  return spawn(process.execPath, [program, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] })
+}
+
+async function run(args: string[], input = ''): Promise<[number, string, string]> {
+  const child = start(args)
+  let [out, err] = ['', '']
+  child.stdout?.on('data', (chunk) => (out += String(chunk)))
+  child.stderr?.on('data', (chunk) => (err += String(chunk)))
+  child.stdin?.end(input)
+  const [code]: unknown[] = await once(child, 'close')
+  return [Number(code), out, err]
+}
+
+async function bodiesOf(args: string[]): Promise<unknown[]> {
+  const [code, out] = await run(['query', ...args])
+  expect(code).toBe(0)
+  return out
+    .trimEnd()
+    .split('\n')
+    .map((line) => {
+      const { payload }: { payload: unknown } = JSON.parse(line)
+      return payload
+    })
+}
+
+describe('strandfast write', () => {
+  it('makes the collection and writes each line of standard input, in order', async () => {
+    const lines = Array.from(
+      { length: 2_500 },
+      (_none, number) => `{"number":${number},"parity":${number % 2}}\n`,
+    )
+    const [code, out, err] = await run(['write', 'numbers'], lines.join(''))
+    expect([code, err]).toEqual([0, ''])
+    expect(out).toMatch(
+      /^WRITTEN 2500 records to numbers: seq 1 to 2500, chain head (sha256:)?[0-9a-f]{64}\n$/,
+    )
+  })
+
+  it('writes the record of --data with its type, and prints the answer with --json', async () => {
+    const asked = ['write', 'single', '--data', '{"a":"b"}', '--type', 'note', '--json']
+    const [code, out, err] = await run(asked)
+    expect([code, err]).toEqual([0, expect.stringMatching(/^WRITTEN 1 records to single: seq 1 to 1/)])
+    expect(JSON.parse(out)).toMatchObject({ seq: 1 })
+    expect(await bodiesOf(['single', '--type', 'note'])).toEqual([{ a: 'b' }])
+  })
+
+  it('names each line that is refused, here or by the server, and writes the others', async () => {
+    const big = JSON.stringify({ text: 'x'.repeat(300_000) })
+    const input = `{"good":1}\nnot json\n[1]\n{"large":9007199254740993}\n${big}\n\n{"good":2}`
+    const [code, out, err] = await run(['write', 'mixed'], input)
+    expect([code, out]).toEqual([
+      1,
+      expect.stringMatching(/^WRITTEN 2 records to mixed, 4 refused: seq 1 to 2/),
+    ])
+    expect(err.split('\n').map((line) => /^Line \d/.exec(line)?.[0])).toEqual([
+      'Line 2',
+      'Line 3',
+      'Line 4',
+      'Line 5',
+      undefined,
+    ])
+    expect(await bodiesOf(['mixed', '--oldest'])).toEqual([{ good: 1 }, { good: 2 }])
+  })
+
+  it('says in one line where no such server is, and refuses wrong usage', async () => {
+    const nowhere = await run(['write', 'x', '--data', '{}', '--key', 'wrong-key-0123456789abcdefghijklmnop'])
+    expect(nowhere).toEqual([
+      1,
+      'WRITTEN 0 records to x\n',
+      expect.stringMatching(/^Stopped: .* \(401 unauthorized\)/),
+    ])
+    expect(await run(['write'])).toEqual([
+      78,
+      '',
+      'Expected one NAME: strandfast write --help shows the usage\n',
+    ])
+  })
+})
+
+describe('strandfast query', () => {
+  it('prints as many as asked for, over pages, the newest or the oldest first', async () => {
+    expect(await bodiesOf(['numbers', '--limit', '1'])).toEqual([{ number: 2_499, parity: 1 }])
+    const all = await bodiesOf(['numbers', '--limit', '2400', '--oldest'])
+    expect(all.length).toBe(2_400)
+    expect(all.at(-1)).toEqual({ number: 2_399, parity: 1 })
+  })
+
+  it('leaves out what does not meet every condition', async () => {
+    const asked = ['numbers', '--where', 'number>=7', '--where', 'parity=0', '--oldest', '--limit', '2']
+    expect(await bodiesOf(asked)).toEqual([
+      { number: 8, parity: 0 },
+      { number: 10, parity: 0 },
+    ])
+    const [code, out] = await run(['query', 'numbers', '--to', '2001-01-01T00:00:00Z'])
+    expect([code, out]).toEqual([0, ''])
+  })
+
+  it('says in one line what is wrong', async () => {
+    const [code, out, err] = await run(['query', 'nobody'])
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(/^The query failed: .* \(404 agent_not_found\): look at the name.*\n$/)
+    for (const wrong of [
+      ['--where', 'a b'],
+      ['--limit', '0'],
+      ['--limit', 'x'],
+    ]) {
+      expect(await run(['query', 'numbers', ...wrong])).toEqual([
+        78,
+        '',
+        expect.stringMatching(/^Expected .*\n$/),
+      ])
+    }
+  })
+})
+
+describe('strandfast tail', () => {
+  it('prints what is written, goes on after the server was away, and ends with Ctrl-C', async () => {
+    await run(['write', 'followed', '--data', '{"n":1}'])
+    const child = start(['tail', 'followed', '--since', '0'])
+    const { stdout, stderr } = child
+    if (stdout === null || stderr === null) throw new Error('Expected pipes')
+    const lines = createInterface({ input: stdout })[Symbol.asyncIterator]()
+    const said = createInterface({ input: stderr })[Symbol.asyncIterator]()
+    const next = async () => {
+      const { value } = await lines.next()
+      const { agent, payload }: { agent: string; payload: unknown } = JSON.parse(String(value))
+      return [agent, payload]
+    }
+    expect(await next()).toEqual(['followed', { n: 1 }])
+    await run(['write', 'followed', '--data', '{"n":2}'])
+    expect(await next()).toEqual(['followed', { n: 2 }])
+    await server.halt()
+    expect((await said.next()).value).toMatch(/^The connection is lost, trying again: /)
+    server = await startServer({ dataDir: server.dataDir, env: options() })
+    await run(['write', 'followed', '--data', '{"n":3}'])
+    expect(await next()).toEqual(['followed', { n: 3 }])
+    expect((await said.next()).value).toBe('Connected again')
+    child.kill('SIGINT')
+    expect(await once(child, 'close')).toEqual([0, null])
+  })
+
+  it('ends when the server refuses, with one line', async () => {
+    const [code, out, err] = await run(['tail', 'nobody'])
+    expect([code, out]).toEqual([1, ''])
+    expect(err).toMatch(/^The stream ended: .* \(404 agent_not_found\).*\n$/)
+    expect((await run(['tail', '--filter', 'x']))[0]).toBe(78)
+  })
+
+  it('ends quietly when nobody reads it any more', async () => {
+    const child = start(['tail', 'numbers', '--since', '0'])
+    let err = ''
+    child.stderr?.on('data', (chunk) => (err += String(chunk)))
+    child.stdout?.once('data', () => child.stdout?.destroy())
+    expect(await once(child, 'close')).toEqual([0, null])
+    expect(err).toBe('')
+  })
+})

@@ -1,0 +1,199 @@
+// @run on node:http
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { RawConnection } from '../support/http/raw-http.js'
+import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
+
+/*
+ * Where a chunked body ends is what request smuggling is made of: uWebSockets.js takes extensions for digits, trailers
+ * for a request and a bare line feed for the end of a line. So a connection takes no request behind a chunked one.
+ */
+
+const credential = `Authorization: Bearer ${testRootKey}\r\n`
+const body = '{"data":{"a":1}}'
+const size = body.length.toString(16)
+
+const smuggledBody = '{"data":{"smuggled":true}}'
+const smuggled =
+  `POST /v1/collections/smuggled/records HTTP/1.1\r\nHost: a\r\n${credential}` +
+  `Content-Type: application/json\r\nContent-Length: ${smuggledBody.length}\r\n\r\n${smuggledBody}`
+
+function post(
+  chunks: string,
+  coding = 'Transfer-Encoding: chunked',
+  path = '/v1/collections/chunked/records',
+) {
+  return `POST ${path} HTTP/1.1\r\nHost: a\r\n${credential}Content-Type: application/json\r\n${coding}\r\n\r\n${chunks}`
+}
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startServer()
+  await call(server, 'POST /v1/collections/chunked/records', { body: { data: {} } })
+})
+afterAll(() => server.stop())
+
+async function expectUnharmed(): Promise<void> {
+  const written = await call(server, 'POST /v1/collections/sound/records', { body: { data: { ok: true } } })
+  expect(written.status).toBe(201)
+  expect((await call(server, 'GET /v1/agents')).body.agents).not.toContain('smuggled')
+}
+
+describe('a chunked body', () => {
+  it.each([
+    ['in one chunk', post(`${size}\r\n${body}\r\n0\r\n\r\n`)],
+    ['in two chunks', post(`5\r\n${body.slice(0, 5)}\r\nb\r\n${body.slice(5)}\r\n0\r\n\r\n`)],
+    ['with zeros before its size', post(`0000${size}\r\n${body}\r\n0\r\n\r\n`)],
+    [
+      'whose coding is written in other letters',
+      post(`${size}\r\n${body}\r\n0\r\n\r\n`, 'transfer-ENCODING:\tChunked'),
+    ],
+  ])('is read, and its connection ends behind the answer: %s', async (_name, request) => {
+    const connection = await RawConnection.open(server)
+    connection.write(request)
+    const { statuses, text, ended } = await connection.ended()
+    expect({ statuses, ended }).toEqual({ statuses: [201], ended: 'end' })
+    expect(text).toContain('\r\nConnection: close\r\n')
+    const other = await RawConnection.open(server)
+    other.write(request)
+    await other.until((answer) => answer.statuses.length > 0)
+    // Who goes on in spite of that may find the connection reset.
+    other.write(smuggled)
+    expect((await other.ended()).statuses).toEqual([201])
+    await expectUnharmed()
+  })
+
+  it('keeps the connection of no other request', async () => {
+    const connection = await RawConnection.open(server)
+    const request = post(body, `Content-Length: ${body.length}`)
+    for (const count of [1, 2, 3]) {
+      connection.write(request)
+      await connection.until(({ statuses }) => statuses.length === count)
+    }
+    expect(connection.answer.text).not.toContain('Connection: close')
+    connection.destroy()
+  })
+
+  it('is refused before it is whole, and the answer says that nothing may follow', async () => {
+    const connection = await RawConnection.open(server)
+    connection.write(post('').replace(credential, ''))
+    await connection.until(({ statuses }) => statuses.length === 1)
+    connection.write(`${size}\r\n${body}\r\n0\r\n\r\n`)
+    const { statuses, text } = await connection.ended()
+    expect(statuses).toEqual([401])
+    expect(text).toContain('\r\nConnection: close\r\n')
+  })
+
+  it('is read byte by byte as it was sent, however large and small its chunks are', async () => {
+    const records = Array.from({ length: 900 }, (_none, n) => ({ n, pad: String(n % 10).repeat(n) }))
+    const text = records.map((record) => `${JSON.stringify(record)}\n`).join('')
+    // About what the server joins before it reads them, and what lies in Node's pool of small buffers.
+    const sizes = [1, 7, 16_384, 16_383, 2, 300, 40_000, 3_000, 1_000, 100_000, 5_000, 16_385]
+    let chunks = ''
+    for (let at = 0, n = 0; at < text.length; n++) {
+      const chunk = text.slice(at, at + (sizes[n % sizes.length] ?? 1))
+      chunks += `${chunk.length.toString(16)}\r\n${chunk}\r\n`
+      at += chunk.length
+    }
+    const connection = await RawConnection.open(server)
+    const request = post(`${chunks}0\r\n\r\n`, undefined, '/v1/ingest/mixed')
+    connection.write(request.replace('application/json', 'application/x-ndjson'))
+    const { statuses, text: answer } = await connection.ended()
+    expect(statuses).toEqual([200])
+    expect(answer).toContain('"accepted":900,"rejected":0')
+    const { body: page } = await call(server, 'POST /v1/agents/mixed/query', {
+      body: { type: 'latest', limit: 1_000, order: 'asc' },
+    })
+    expect(page.records.map((record: { payload: unknown }) => record.payload)).toEqual(records)
+  })
+
+  it('is answered 413 when it is too large', async () => {
+    const connection = await RawConnection.open(server)
+    const chunk = `${(65_536).toString(16)}\r\n${'x'.repeat(65_536)}\r\n`
+    connection.write(post(chunk.repeat(48)))
+    const { statuses, text } = await connection.until((answer) => answer.statuses.length === 1)
+    expect(statuses).toEqual([413])
+    expect(text).toContain('\r\nConnection: close\r\n')
+    connection.destroy()
+    await expectUnharmed()
+  })
+})
+
+/** Bodies of which readers disagree where they end. */
+const disputed: [name: string, chunks: string][] = [
+  ['an extension', `${size};a=b\r\n${body}\r\n0\r\n\r\n`],
+  ['an extension without a value', `${size};a\r\n${body}\r\n0\r\n\r\n`],
+  ['an extension that ends in a bare line feed', `${size};a\n${body}\r\n0\r\n\r\n`],
+  ['an extension with a bare carriage return', `${size};a\rb\r\n${body}\r\n0\r\n\r\n`],
+  ['an extension with a line end in quotes', `${size};a="\r\n"\r\n${body}\r\n0\r\n\r\n`],
+  ['a blank before the size', ` ${size}\r\n${body}\r\n0\r\n\r\n`],
+  ['a blank behind the size', `${size} \r\n${body}\r\n0\r\n\r\n`],
+  ['a size with a prefix', `0x${size}\r\n${body}\r\n0\r\n\r\n`],
+  ['a size with a sign', `+${size}\r\n${body}\r\n0\r\n\r\n`],
+  ['a negative size', `-${size}\r\n${body}\r\n0\r\n\r\n`],
+  ['a size with an underscore', `1_0\r\n${body}\r\n0\r\n\r\n`],
+  ['no size', `\r\n${body}\r\n0\r\n\r\n`],
+  ['a size of eight digits', `ffffffff\r\n${body}\r\n0\r\n\r\n`],
+  ['a size that is right when cut to 32 bits', `1000000${size}\r\n${body}\r\n0\r\n\r\n`],
+  ['a size that is right when cut to 64 bits', `1${size.padStart(16, '0')}\r\n${body}\r\n0\r\n\r\n`],
+  ['a size that ends in a bare line feed', `${size}\n${body}\r\n0\r\n\r\n`],
+  ['bare line feeds', `${size}\n${body}\n0\n\n`],
+  ['bare carriage returns', `${size}\r${body}\r0\r\r`],
+  ['more than its size says', `${size}\r\n${body}XX\r\n0\r\n\r\n`],
+  ['less than its size says', `${(body.length + 5).toString(16)}\r\n${body}\r\n0\r\n\r\n`],
+  ['no line end behind a chunk', `${size}\r\n${body}0\r\n\r\n`],
+  ['a trailer', `${size}\r\n${body}\r\n0\r\nX-Trailer: a\r\n\r\n`],
+  ['a trailer that is a length', `${size}\r\n${body}\r\n0\r\nContent-Length: 50\r\n\r\n`],
+  ['a request for a trailer', `${size}\r\n${body}\r\n0\r\n`],
+  ['a request for a trailer, two bytes on', `${size}\r\n${body}\r\n0\r\nXX`],
+  ['an end that is only begun', `${size}\r\n${body}\r\n0`],
+]
+
+describe('a chunked body with a doubtful end', () => {
+  it('is the last of its connection: nothing behind it runs, whether it comes along or later', async () => {
+    const requests = disputed.flatMap(([name, chunks]) => [
+      { name, first: post(chunks) + smuggled, later: '' },
+      { name, first: post(chunks), later: smuggled },
+    ])
+    const answers = await Promise.all(
+      requests.map(async ({ first, later }) => {
+        const connection = await RawConnection.open(server)
+        connection.write(first)
+        await connection.until(({ statuses, ended }) => statuses.length > 0 || ended !== undefined)
+        if (later !== '') connection.write(later)
+        return connection.ended()
+      }),
+    )
+    for (const [index, { statuses }] of answers.entries()) {
+      const name = requests[index]?.name
+      expect(statuses.length, name).toBeLessThanOrEqual(2)
+      // The first may be read in the server's way; what comes behind it is never answered as a request.
+      expect([undefined, 201, 400, 505], name).toContain(statuses[0])
+      expect([undefined, 400, 505], name).toContain(statuses[1])
+    }
+    await expectUnharmed()
+  })
+})
+
+describe('requests that are sent before the one before is answered', () => {
+  it('are not taken: the connection ends, and nothing is answered out of order', async () => {
+    const request = (n: number) =>
+      post(`{"data":{"n":${n}}}`, 'Content-Length: 16', '/v1/collections/ahead/records')
+    const connection = await RawConnection.open(server)
+    connection.write(request(100) + request(101) + request(102))
+    const { statuses, ended } = await connection.ended()
+    expect({ statuses, ended }).toEqual({ statuses: [], ended: 'end' })
+    const { body: page } = await call(server, 'POST /v1/agents/ahead/query', { body: { type: 'latest' } })
+    // Whose answer is lost may be written, as with any connection that breaks.
+    expect([undefined, 0, 1]).toContain(page.records?.length)
+    await expectUnharmed()
+  })
+
+  it('are answered in order where the answers take no shard', async () => {
+    const connection = await RawConnection.open(server)
+    connection.write('GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /none HTTP/1.1\r\nHost: a\r\n\r\n')
+    const { statuses } = await connection.until((answer) => answer.statuses.length === 2)
+    expect(statuses).toEqual([200, 404])
+    connection.destroy()
+  })
+})

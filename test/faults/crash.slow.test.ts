@@ -1,0 +1,30 @@
+// @run first
+import { describe, expect, it } from 'vitest'
+import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
+import { count, sideBySide } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
+
+const KILLS = 60
+
+describe('a server that is killed under load', () => {
+  it(
+    'has everything that it answered, nothing twice, and strands that verify',
+    { timeout: 30_000 * KILLS },
+    async () => {
+      const lines: string[] = []
+      const seed = runSeed('kills')
+      const found = await sideBySide(KILLS, (share, nth) =>
+        crashLoop({ rounds: share, seed: seed + nth, report: (line) => lines.push(line) }),
+      )
+      expect(
+        found.flatMap(({ faults }) => faults),
+        lines.join('\n'),
+      ).toEqual([])
+      expect(lines).toHaveLength(KILLS)
+      const answered = found.reduce((sum, one) => sum + one.answered, 0)
+      // A server under load has answered before it is killed; first starts are not loaded.
+      expect(answered).toBeGreaterThan(KILLS / 2)
+      count({ kills: KILLS, answered })
+    },
+  )
+})

@@ -1,0 +1,129 @@
+// @run on node:http
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { logIn, ownedAgent, register } from '../support/auth/accounts.js'
+import { ask, headOf, newAgent, scopedKey } from '../support/http/answers.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { eventually } from '../support/eventually.js'
+import { exportOf, fill, linesOf } from '../support/shard/imports.js'
+import { openUpload, underWay, type UploadCall } from '../support/http/open-upload.js'
+import type { TestServer } from '../support/server/server.js'
+import { subjectOf } from '../support/auth/users.js'
+
+/*
+ * A credential that ends while a body is still arriving: it went on writing for as long as the body came. Nothing more is
+ * taken in, what is written stays, and the answer says how far that is.
+ */
+
+let server: TestServer
+
+beforeAll(async () => {
+  server = await startAuthServer({ env: { SERVICE_SHARDS: '2' } })
+})
+afterAll(() => server.stop())
+
+const open = (path: string, { on = server, ...about }: UploadCall & { on?: TestServer }) =>
+  openUpload(on, path, about)
+
+const seqOf = async (agent: string) => (await headOf(server, agent))?.seq ?? 0
+
+/** Every way that a credential ends: gives one for ingest, and what ends it. */
+const ends: [name: string, code: string, make: (agent: string) => Promise<Ending>][] = [
+  [
+    'a key that is deleted',
+    'unauthorized',
+    async () => {
+      const { key, key_id: id } = await scopedKey(server, ['ingest', 'records:write'])
+      return { key, end: () => ask(server, `DELETE /v1/admin/api-keys/${id}`) }
+    },
+  ],
+  [
+    'a session that is ended',
+    'token_revoked',
+    async (agent) => {
+      const account = await register(server, `${agent}@example.org`)
+      const { token } = await logIn(server, account)
+      return { key: token, end: () => ask(server, 'POST /v1/auth/logout', { key: token, body: {} }) }
+    },
+  ],
+  [
+    'a user who is deleted',
+    'token_revoked',
+    async (agent) => {
+      const { token } = await register(server, `${agent}@example.org`)
+      return { key: token, end: () => ask(server, `DELETE /v1/auth/users/${agent}@example.org`) }
+    },
+  ],
+]
+
+interface Ending {
+  key: string
+  end(): Promise<{ status: number }>
+}
+
+describe.each(ends)('%s', (_name, code, make) => {
+  const nameOf = (what: string) => `${what}-${code}-${Math.random().toString(36).slice(2)}`
+
+  it('ends an upload that is open, and what was written is told', async () => {
+    const agent = await ownedAgent(server, nameOf('open'))
+    const { key, end } = await make(agent)
+    const line = `${JSON.stringify({ owner: key.includes('.') ? subjectOf(key) : '' })}\n`
+    const before = await seqOf(agent)
+    const upload = open(`/v1/ingest/${agent}`, { key })
+    upload.send(line.repeat(3))
+    await eventually(async () => (await seqOf(agent)) >= before + 3)
+    expect((await end()).status).toBeLessThan(300)
+    const { status, body } = await upload.answered
+    expect([status, body.code, body.accepted]).toEqual([401, code, 3])
+    expect(await seqOf(agent)).toBe(before + 3)
+  })
+
+  it('ends one that is to be written all or none, or as one record, with nothing written', async () => {
+    const agent = await ownedAgent(server, nameOf('whole'))
+    const { key, end } = await make(agent)
+    const before = await seqOf(agent)
+    const uploads = [
+      open(`/v1/ingest/${agent}?on_error=reject_all`, { key }),
+      open(`/v1/ingest/${agent}`, { key, contentType: 'application/json' }),
+      open(`/v1/agents/${agent}/records`, { key, contentType: 'application/json' }),
+      open(`/v1/agents/${agent}/records/batch`, { key, contentType: 'application/json' }),
+    ]
+    for (const upload of uploads) upload.send('{"data":')
+    await underWay(server, uploads.length)
+    expect((await end()).status).toBeLessThan(300)
+    for (const { answered } of uploads) {
+      const { status, body } = await answered
+      expect([status, body.code]).toEqual([401, code])
+    }
+    expect(await seqOf(agent)).toBe(before)
+  })
+})
+
+it('ends an upload of a user whose token expires', async () => {
+  const brief = await startAuthServer({ env: { SERVICE_AUTH_JWT_EXPIRY_SECS: '5' } })
+  try {
+    const agent = await ownedAgent(brief, 'brief')
+    const { token } = await register(brief, 'brief@example.org')
+    const upload = open(`/v1/ingest/${agent}`, { key: token, on: brief })
+    upload.send(`${JSON.stringify({ owner: subjectOf(token) })}\n`)
+    const { status, body } = await upload.answered
+    expect([status, body.code, body.accepted]).toEqual([401, 'token_expired', 1])
+  } finally {
+    await brief.stop()
+  }
+})
+
+it('ends an import of a key that is deleted, and what was taken in is told', async () => {
+  await newAgent(server, 'exported')
+  await fill(server, 'exported', { from: 0, count: 1_000 })
+  await fill(server, 'exported', { from: 1_000, count: 1_000 })
+  const lines = linesOf(await exportOf(server, 'exported'))
+  const { key, key_id: id } = await scopedKey(server, ['agents:admin'])
+  const upload = open('/v1/strand/import', { key })
+  upload.send(`${lines.slice(0, 1_500).join('\n')}\n`)
+  // All of it is on the server: the records are skipped, as they are there.
+  await underWay(server, 1)
+  expect((await ask(server, `DELETE /v1/admin/api-keys/${id}`)).status).toBeLessThan(300)
+  const { status, body } = await upload.answered
+  expect([status, body.code, body.imported]).toEqual([401, 'unauthorized', 0])
+  expect(body.skipped).toBeLessThan(1_500)
+})

@@ -1,0 +1,172 @@
+import { execFile } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { count } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
+
+/*
+ * Losses of power between any two steps of a shard, its log and its store, in one process: many more than
+ * power-loss.slow.test.ts has time for, which has the whole server and a real disk. And what they are good for: faults that are
+ * planted into the compiled program, each of which they have to find.
+ */
+
+const root = join(import.meta.dirname, '../..')
+const LOSSES = 300
+/** A planted fault is found long before. */
+const PLANTED_ROUNDS = 2_000
+
+interface Losses {
+  faults: string[]
+  cuts: number
+  told: number
+  replayed: number
+  erased: number
+}
+
+/** Runs test/support/faults/log/log-losses.mjs on a compiled program. */
+async function losePower(folder: string, count: number, seed: number): Promise<Losses> {
+  const script = join(root, 'test/support/faults/log/log-losses.mjs')
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    script,
+    folder,
+    String(count),
+    String(seed),
+  ])
+  return JSON.parse(stdout) as Losses
+}
+
+describe('a shard whose power goes between two steps of its log', () => {
+  it('has what it told, nothing twice, strands without a gap, and no body that was erased', async () => {
+    const { faults, ...seen } = await losePower(
+      join(root, 'dist'),
+      LOSSES,
+      runSeed('losses of power in one process'),
+    )
+    expect(faults).toEqual([])
+    expect(seen.cuts).toBeGreaterThanOrEqual(LOSSES)
+    for (const count of [seen.told, seen.replayed]) expect(count).toBeGreaterThan(LOSSES)
+    expect(seen.erased).toBeGreaterThan(10)
+    count({ logLosses: seen.cuts })
+  }, 600_000)
+})
+
+/** A fault: in which file, in place of what, and what stands there then. */
+interface Plant {
+  file: string
+  from: string
+  to: string
+}
+
+const plants: [what: string, ...plants: Plant[]][] = [
+  [
+    'an outcome that is told before it is durable',
+    { file: 'workers/shard/untold.js', from: 'if (segment > durable)', to: 'if (false)' },
+  ],
+  [
+    'a flush that runs ahead of the log',
+    {
+      file: 'workers/store/log/shard-log.js',
+      from: 'this.#log.syncNow();\n        const { end }',
+      to: 'const { end }',
+    },
+  ],
+  [
+    'a segment that is released and was not flushed',
+    {
+      file: 'workers/store/log/shard-log.js',
+      from: 'this.#log.append(encodeChanges(changes));',
+      to: 'this.#log.append(encodeChanges(changes)); this.#log.release(this.#log.end);',
+    },
+  ],
+  [
+    'bytes of an earlier use of a file that are taken for new ones',
+    { file: 'workers/store/log/file-log.js', from: '&& prev.equals(before.hash)', to: '' },
+  ],
+  [
+    'a segment that is not whole and is taken',
+    { file: 'workers/store/log/segment.js', from: '.equals(digest))', to: '.equals(digest) && false)' },
+  ],
+  [
+    'a position that is written outside of the flush',
+    {
+      file: 'workers/store/log/shard-log.js',
+      from: 'commitDurably(this.#environment, () => {',
+      to: 'commitDurably(this.#environment, () => this.#memtable.alone(() => putPosition(this.#environment, end))); commitDurably(this.#environment, () => {',
+    },
+    {
+      file: 'workers/store/log/memtable.js',
+      from: 'move(rest) {',
+      to: 'alone(rest) { this.#direct = true; rest(); this.#direct = false; } move(rest) {',
+    },
+  ],
+  [
+    'a read that leaves before what it saw is durable',
+    {
+      file: 'workers/shard/shard.js',
+      from: 'this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false });',
+      to: 'this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false }, 0);',
+    },
+    {
+      file: 'workers/shard/untold.js',
+      from: 'add(frame) {',
+      to: 'add(frame, now) { if (now === 0) return this.#tell(frame);',
+    },
+  ],
+  [
+    'a body that stays in the log when it is erased',
+    {
+      file: 'workers/store/shard-store.js',
+      from: 'this.#log.wipe();\n        this.#scrubber',
+      to: 'this.#scrubber',
+    },
+  ],
+  [
+    'segments that are replayed in another order',
+    {
+      file: 'workers/store/log/shard-log.js',
+      from: 'of this.#log.read())',
+      to: 'of [...this.#log.read()].reverse())',
+    },
+  ],
+  [
+    'a wait for the disk that does not wait',
+    {
+      file: 'workers/store/log/file-log.js',
+      from: 'fdatasyncSync(this.#current.fd);\n        this.#durable',
+      to: 'this.#durable',
+    },
+  ],
+  [
+    'a sync that counts for what was written after it began',
+    { file: 'workers/store/log/file-log.js', from: 'Math.max(this.#durable, upTo)', to: 'this.#end.number' },
+  ],
+]
+
+describe('a planted fault', { timeout: 300_000 }, () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'strandfast-planted-'))
+    for (const part of ['src', 'workers'])
+      cpSync(join(root, 'dist', part), join(folder, part), { recursive: true })
+    symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+  })
+  afterEach(() => rmSync(folder, { recursive: true }))
+
+  it.each(plants)('is found: %s', async (_what, ...planted) => {
+    for (const { file, from, to } of planted) {
+      const path = join(folder, file)
+      const text = readFileSync(path, 'utf8')
+      expect(text.split(from).length, `${from} in ${file}`).toBe(2)
+      writeFileSync(
+        path,
+        text.replace(from, () => to),
+      )
+    }
+    const { faults } = await losePower(folder, PLANTED_ROUNDS, runSeed('planted'))
+    expect(faults).not.toEqual([])
+  })
+})

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest'
+import { crashLoop } from '../../scripts/crash-loop/loop.mjs'
+import { reshardAndKill } from '../../scripts/crash-loop/reshard.mjs'
+import { count } from '../support/faults/rounds.js'
+import { runSeed } from '../support/run-seed.js'
+
+const KILLS = 3
+const seed = runSeed('reshards')
+
+it(
+  `loses nothing, and doubles nothing, where a server and the reshards after it are killed (seed ${seed})`,
+  { timeout: 60_000 * KILLS },
+  async () => {
+    const lines: string[] = []
+    const report = (line: string) => lines.push(line)
+    const { faults, answered } = await crashLoop({ rounds: KILLS, seed, report, afterKill: reshardAndKill })
+    expect(faults, lines.join('\n')).toEqual([])
+    expect(answered).toBeGreaterThanOrEqual(KILLS)
+    expect(lines.filter((line) => /\d to \d shards/.test(line))).toHaveLength(KILLS)
+    count({ reshards: KILLS, answered })
+  },
+)

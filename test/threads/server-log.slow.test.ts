@@ -1,0 +1,410 @@
+import { cpSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fc } from '../support/fast-check.js'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { limits } from '../../dist/src/base/limits.js'
+import { ServerLog } from '../../dist/src/dispatch/server-log.js'
+import { ShardThreads } from '../../dist/src/dispatch/shard-threads.js'
+import type { Shards } from '../../dist/src/dispatch/shards.js'
+import type { Command, Outcome } from '../../dist/src/protocol/messages.js'
+import { readHeads, type ToldRecord } from '../../src/proof/heads.js'
+import { openEnvironment } from '../../workers/store/environment.js'
+import { recordsFrom } from '../../workers/store/records.js'
+import { testAuthRules } from '../support/shard/shard.js'
+import { captureWorkers, type WorkerCapture } from '../support/server/worker-capture.js'
+
+const log = 'server::log'
+
+let directory: string
+let capture: WorkerCapture
+let threads: ShardThreads
+let shards: Shards
+let serverLog: ServerLog
+let forked: string[]
+let failures: string[]
+let restarted: () => void
+
+/** Opens the shards of the directory, and a log over them that looks when it is told to. */
+async function open(count = 2): Promise<void> {
+  const settings = Array.from({ length: count }, (_none, shard) => ({
+    shard,
+    path: join(directory, `shard-${shard}`),
+    masterSeed: Buffer.alloc(32, 7),
+    recordBytesMax: limits.recordBytesDefault,
+    signing: 'group' as const,
+    auth: testAuthRules,
+    proposals: { governedAutoApproveSecs: 60 },
+  }))
+  threads = new ShardThreads(settings, { cacheBytesMax: 0, silenceMaxMs: 0 })
+  shards = threads.shards
+  await threads.start({
+    events: () => {},
+    died: () => Promise.resolve(),
+    notice: () => {},
+    learn: () => Promise.resolve(),
+    replaced: () => undefined,
+    restarted(shard) {
+      serverLog.restarted(shard)
+      restarted()
+    },
+    hung: () => undefined,
+    lost: () => undefined,
+  })
+  serverLog = newLog()
+}
+
+const newLog = () =>
+  new ServerLog({
+    shards,
+    committed: (shard) => threads.figures()[shard]?.records ?? 0,
+    intervalMs: 3_600_000,
+    readOnly: () => false,
+    nowMs: () => Date.now(),
+    failed: (reason) => failures.push(reason),
+    forked: (strands) => forked.push(...strands),
+  })
+
+async function close(): Promise<void> {
+  await serverLog.stop()
+  await threads.close()
+}
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-log-'))
+  capture = captureWorkers()
+  forked = []
+  failures = []
+  restarted = () => {}
+  await open()
+})
+
+afterEach(async () => {
+  await close()
+  capture.release()
+  rmSync(directory, { recursive: true, force: true })
+})
+
+function write(agent: string, n = 0): Promise<Outcome> {
+  const body = Buffer.from(JSON.stringify({ data: { n } }))
+  const command: Command = { kind: 'recordAppend', agent, emerge: true, body, options: {} }
+  return shards.ask(agent, command)
+}
+
+async function located(agent: string) {
+  const outcome = await shards.ask(agent, { kind: 'strandLocate', agent })
+  if (outcome.kind !== 'located') throw new Error(JSON.stringify(outcome))
+  return outcome
+}
+
+async function headOf(agent: string) {
+  const { strand, headSeq, headHash } = await located(agent)
+  return { strand, size: headSeq + 1, hash: headHash }
+}
+
+/** What the log says of an agent's strand, by its index. */
+async function told(agent: string) {
+  const { strand } = await located(agent)
+  const size = 2 ** 40
+  const outcome = await shards.ask(log, { kind: 'logFind', agent: log, strand, size })
+  return outcome.kind === 'headLogged' ? outcome.head : undefined
+}
+
+/** Every record of the log but genesis, read past the server. */
+async function records(): Promise<ToldRecord[]> {
+  const { shard, agentNo } = await located(log)
+  const environment = openEnvironment(join(directory, `shard-${shard}`), 'read')
+  try {
+    const read = [...recordsFrom(environment, agentNo, { fromSeq: 1, order: 'asc' })]
+    return read.map(({ body }) => {
+      const heads = readHeads(Buffer.from(body).toString())
+      if (heads === undefined) throw new Error('Expected a body of heads')
+      return heads
+    })
+  } finally {
+    await environment.root.close()
+  }
+}
+
+const sizeOfLog = () => serverLog.figures.size
+const names = (count: number, prefix = 'agent') =>
+  Array.from({ length: count }, (_none, n) => `${prefix}-${n}`)
+
+describe('a look of the server log', { timeout: 180_000 }, () => {
+  it('tells of every head in records of at most 256, with one clock a shard', async () => {
+    const agents = names(700)
+    await Promise.all(agents.map((agent) => write(agent)))
+    expect(await serverLog.look()).toBe(true)
+    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+    const all = await records()
+    expect(all.map(({ heads }) => heads.length)).toEqual([256, 256, 188])
+    expect(new Set(all.flatMap(({ heads }) => heads.map(({ strand }) => strand))).size).toBe(700)
+    expect(all.every(({ clocks }) => clocks.length === 2)).toBe(true)
+    expect(sizeOfLog()).toBe(4)
+  })
+
+  it('takes more heads than it holds at once in several commits', async () => {
+    await serverLog.look()
+    const agents = names(3 * limits.logHeadsMax)
+    await Promise.all(agents.map((agent) => write(agent)))
+    const shard = shards.shardOf(log)
+    await serverLog.look()
+    const before = threads.figures()[shard]?.commits ?? 0
+    await Promise.all(agents.map((agent) => write(agent, 1)))
+    const written = threads.figures()[shard]?.commits ?? 0
+    await serverLog.look()
+    expect((threads.figures()[shard]?.commits ?? 0) - written).toBeGreaterThan(2)
+    expect(written).toBeGreaterThan(before)
+    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+  })
+
+  it('tells of a strand once however much was written to it, and of nothing when nothing was', async () => {
+    for (let n = 0; n < 5_000; n += 100) {
+      await Promise.all(Array.from({ length: 100 }, (_none, index) => write('busy', n + index)))
+    }
+    await serverLog.look()
+    expect((await records()).map(({ heads }) => heads)).toEqual([[await headOf('busy')]])
+    for (let look = 0; look < 3; look++) expect(await serverLog.look()).toBe(true)
+    expect(sizeOfLog()).toBe(2)
+  })
+
+  it('goes on from where the log says after a restart, and writes nothing twice', async () => {
+    await write('a')
+    await serverLog.look()
+    await write('b')
+    await close()
+    await open()
+    await write('c')
+    await serverLog.look()
+    const heads = (await records()).map((one) => one.heads.map(({ strand }) => strand))
+    const [a, b, c] = await Promise.all(['a', 'b', 'c'].map(async (agent) => (await headOf(agent)).strand))
+    expect(heads[0]).toEqual([a])
+    expect(heads.slice(1).flat().sort()).toEqual([b, c].sort())
+  })
+
+  it('tells what moved last before it stops, for as long as it is given', async () => {
+    await write('a')
+    await serverLog.finish(60_000)
+    expect(await told('a')).toEqual(await headOf('a'))
+    await write('b')
+    await serverLog.stop()
+    await serverLog.finish(60_000)
+    expect(sizeOfLog()).toBe(2)
+    expect(failures).toEqual([])
+  })
+
+  it('takes in strands that were there before it was switched on', async () => {
+    const agents = names(600, 'old')
+    await Promise.all(agents.map((agent) => write(agent)))
+    await close()
+    await open()
+    await serverLog.look()
+    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+  })
+
+  it('tells of every head anew that moved, when there are other shards than before', async () => {
+    await close()
+    rmSync(directory, { recursive: true })
+    await open(1)
+    await write('a')
+    await serverLog.look()
+    const size = sizeOfLog()
+    await write('b')
+    const b = await headOf('b')
+    await close()
+    // The log lies in shard 0 of three too.
+    await open(3)
+    await serverLog.look()
+    const last = (await records()).at(-1)
+    expect(last?.heads).toEqual([b])
+    expect(last?.clocks).toHaveLength(3)
+    expect(sizeOfLog()).toBe(size + 1)
+    await serverLog.look()
+    expect(sizeOfLog()).toBe(size + 1)
+  })
+
+  it('is found by its index again after that was lost', async () => {
+    const agents = names(30)
+    for (const agent of agents) {
+      await write(agent)
+      await serverLog.look()
+    }
+    const { shard } = await located(log)
+    await close()
+    const environment = openEnvironment(join(directory, `shard-${shard}`), 'write')
+    for (const key of Array.from(environment.toldHeads.getKeys())) environment.toldHeads.remove(key)
+    environment.toldStrands.clearSync()
+    await environment.root.close()
+    await open()
+    expect(await told('agent-3')).toBeUndefined()
+    await serverLog.look()
+    for (const agent of agents) expect(await told(agent)).toEqual(await headOf(agent))
+    expect(sizeOfLog()).toBe(31)
+  })
+
+  it('tells of a head that it is told of', async () => {
+    await write('a', 1)
+    const before = { agent: 'a', ...(await headOf('a')) }
+    await write('a', 2)
+    const { agent, ...head } = { agent: 'a', ...(await headOf('a')) }
+    expect(await serverLog.tell({ agent, ...head })).toBe(true)
+    expect((await records()).at(-1)?.heads).toEqual([head])
+    // What goes no further is not told again.
+    expect(await serverLog.tell(before)).toBe(true)
+    expect((await records()).at(-1)?.heads).toEqual([head])
+    expect(forked).toEqual([])
+  })
+
+  it('fails while a shard does not serve, and misses nothing once it does', async () => {
+    await write('a')
+    await write('b')
+    await serverLog.look()
+    for (const agent of ['a', 'b']) {
+      const again = new Promise<void>((resolve) => (restarted = resolve))
+      await write(agent, 1)
+      capture.fail(capture.latest(`shard-${shards.shardOf(agent)}`))
+      while (await serverLog.look()) await write(agent, 2).catch(() => {})
+      await again
+      expect(await serverLog.look()).toBe(true)
+      for (const one of ['a', 'b']) expect(await told(one)).toEqual(await headOf(one))
+    }
+    expect(failures.length).toBeGreaterThan(1)
+  })
+
+  it('says so when a shard comes back with another history', async () => {
+    // One that lies elsewhere than the log, which stays as it is.
+    const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
+    await write(agent, 1)
+    await serverLog.look()
+    const shard = shards.shardOf(agent)
+    const path = join(directory, `shard-${shard}`)
+    const copy = join(directory, 'copy')
+    await close()
+    cpSync(path, copy, { recursive: true })
+    await open()
+    await write(agent, 2)
+    await serverLog.look()
+    const before = await headOf(agent)
+    await close()
+    rmSync(path, { recursive: true })
+    renameSync(copy, path)
+    await open()
+    await write(agent, 3)
+    expect(await serverLog.look()).toBe(true)
+    expect(forked).toEqual([before.strand])
+    expect(await told(agent)).toEqual(before)
+    // Told on, the log would speak for both histories; of others it goes on to tell.
+    await write(agent, 4)
+    await write('another')
+    expect(await serverLog.look()).toBe(true)
+    expect(forked).toEqual([before.strand, before.strand])
+    expect(await told(agent)).toEqual(before)
+    expect(await told('another')).toEqual(await headOf('another'))
+  })
+
+  it('says so when a strand comes back shorter and grows past what was told', async () => {
+    const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
+    await write(agent, 1)
+    await serverLog.look()
+    const path = join(directory, `shard-${shards.shardOf(agent)}`)
+    await close()
+    cpSync(path, join(directory, 'copy'), { recursive: true })
+    await open()
+    await write(agent, 2)
+    await write(agent, 3)
+    await serverLog.look()
+    const before = await headOf(agent)
+    await close()
+    rmSync(path, { recursive: true })
+    renameSync(join(directory, 'copy'), path)
+    await open()
+    await write(agent, 4)
+    await serverLog.look()
+    expect(forked).toEqual([before.strand])
+    for (const n of [5, 6, 7]) await write(agent, n)
+    await serverLog.look()
+    expect(forked).toEqual([before.strand, before.strand])
+    expect(await told(agent)).toEqual(before)
+  })
+
+  it('is not complete while a record does not match its checksum, after a start too', async () => {
+    const agent = names(20).find((name) => shards.shardOf(name) !== shards.shardOf(log)) ?? ''
+    await write('whole')
+    expect(await serverLog.look()).toBe(true)
+    await write(agent, 1)
+    const { shard } = await located(agent)
+    // The last block is read at each start, this one is not.
+    const sibling = names(40).findLast((name) => shards.shardOf(name) === shard) ?? ''
+    await write(sibling)
+    await close()
+    let damaged: Buffer | undefined
+    const flip = () => {
+      const environment = openEnvironment(join(directory, `shard-${shard}`), 'write')
+      damaged ??= Buffer.from([...environment.blocks.getKeys({ reverse: true, limit: 2 })][1] ?? [])
+      const block = Buffer.from(environment.blocks.get(damaged) ?? [])
+      block[block.length - 1] = (block[block.length - 1] ?? 0) ^ 1
+      environment.blocks.putSync(damaged, block)
+      return environment.root.close()
+    }
+    await flip()
+    for (let start = 0; start < 2; start++) {
+      await open()
+      await write('whole', start)
+      expect(await serverLog.look()).toBe(true)
+      expect(await told('whole')).toEqual(await headOf('whole'))
+      expect(serverLog.figures.completeAtMs).toBe(0)
+      expect(failures.splice(0)).toEqual([
+        expect.stringContaining(`A record of shard ${shard} does not match`),
+      ])
+      await close()
+    }
+    await flip()
+    await open()
+    expect(await serverLog.look()).toBe(true)
+    expect(serverLog.figures.completeAtMs).toBeGreaterThan(0)
+    expect(await told(agent)).toEqual(await headOf(agent))
+  })
+})
+
+const step = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('write' as const), agent: fc.nat({ max: 5 }) }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('look' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('restart' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('die' as const), agent: fc.nat({ max: 5 }) }) },
+)
+
+it(
+  'has the newest head of every strand after any look, and sizes only rise in it',
+  { timeout: 180_000 },
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
+        const wrote = new Set<string>()
+        for (const one of [...steps, { do: 'look' as const }]) {
+          if (one.do === 'write') {
+            const agent = `agent-${one.agent}`
+            if ((await write(agent)).kind === 'reply') wrote.add(agent)
+          } else if (one.do === 'restart') {
+            await close()
+            await open()
+          } else if (one.do === 'die') {
+            const again = new Promise<void>((resolve) => (restarted = resolve))
+            capture.fail(capture.latest(`shard-${shards.shardOf(`agent-${one.agent}`)}`))
+            await again
+          } else {
+            expect(await serverLog.look()).toBe(true)
+            for (const agent of wrote) expect(await told(agent)).toEqual(await headOf(agent))
+          }
+        }
+        const sizes = new Map<string, number>()
+        for (const { heads } of await records()) {
+          for (const { strand, size } of heads) {
+            expect(size).toBeGreaterThan(sizes.get(strand) ?? 0)
+            sizes.set(strand, size)
+          }
+        }
+      }),
+      { numRuns: 4 },
+    )
+  },
+)

@@ -1,0 +1,97 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync, readdirSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { withCampaigns } from '../../../scripts/campaign/document.mjs'
+import { parts } from '../../../scripts/campaign/parts.mjs'
+import { failuresOf } from '../../../scripts/campaign/pass.mjs'
+
+const marks = '<!-- made from docs/campaigns.jsonl -->\nold\n<!-- end: campaigns -->'
+const run = {
+  commit: 'abc1234',
+  part: 'crash',
+  at: '2026-03-01T12:00:00.000Z',
+  seed: 7,
+  minutes: 2.5,
+  passes: 1,
+  numbers: { kills: 60, logLosses: 1_200 },
+  failures: [] as object[],
+}
+
+describe('a part of a campaign', () => {
+  const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
+
+  it.each(Object.entries(parts))('has the files that it names: %s', (_name, part) => {
+    for (const beginning of part.files)
+      expect(
+        files.some((path) => path.startsWith(beginning) && path.endsWith('.test.ts')),
+        beginning,
+      ).toBe(true)
+  })
+
+  it.each(Object.values(parts))(
+    'is complete at a number that its tests count: $files',
+    ({ files: own, until }) => {
+      const text = files
+        .filter((path) => own.some((beginning) => path.startsWith(beginning)))
+        .map((path) => readFileSync(`test/${path}`, 'utf8'))
+        .join('\n')
+      for (const name of Object.keys(until).filter((key) => key !== 'passes'))
+        expect(text).toMatch(new RegExp(`count\\(\\{[^}]*\\b${name}\\b`))
+    },
+  )
+})
+
+describe('the table of campaigns', () => {
+  it('has the longest and the newest run of each part', () => {
+    const longest = { ...run, numbers: { kills: 500 } }
+    const failed = { ...run, failures: [{}], commit: 'def5678' }
+    const page = withCampaigns(`# A\n\n${marks}\n`, [longest, failed])
+    expect(page).toContain('500 kills: no failure (2026-03-01, commit abc1234, seed 7, 2.5 min)')
+    expect(page).toContain('60 kills, 1,200 log losses: **1 failures** (2026-03-01, commit def5678')
+    expect(page).not.toContain('old')
+    expect(withCampaigns(page, [longest, failed])).toBe(page)
+  })
+
+  it('is refused where the page has no place for it', () => {
+    expect(() => withCampaigns('# A\n', [run])).toThrow('lacks the marks')
+  })
+})
+
+describe('a pass', () => {
+  it('counts each failed test, and a file that did not load', () => {
+    const failed = { status: 'failed', fullName: 'loses nothing' }
+    const testResults = [
+      {
+        name: `${process.cwd()}/test/a.test.ts`,
+        status: 'failed',
+        assertionResults: [failed, { status: 'passed' }],
+      },
+      {
+        name: `${process.cwd()}/test/b.test.ts`,
+        status: 'failed',
+        message: 'Hook timed out',
+        assertionResults: [],
+      },
+    ]
+    expect(failuresOf({ testResults })).toEqual([
+      { file: 'test/a.test.ts', test: 'loses nothing' },
+      { file: 'test/b.test.ts', test: 'Hook timed out' },
+    ])
+  })
+})
+
+describe('npm run campaign', () => {
+  it.each(['', 'nothing', 'crash power', 'all --minutes 0', 'all --seed x', '--rounds 5'])(
+    'refuses "%s" with its usage',
+    (line) => {
+      const { status, stderr } = spawnSync(
+        process.execPath,
+        ['scripts/campaign.mjs', ...line.split(' ').filter(Boolean)],
+        {
+          encoding: 'utf8',
+        },
+      )
+      expect([status, stderr]).toEqual([78, expect.stringContaining('Usage: npm run campaign')])
+    },
+  )
+})
