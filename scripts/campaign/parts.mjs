@@ -33,6 +33,10 @@ export const parts = {
       'cluster/register-chaos.',
       'cluster/membership.',
       'cluster/failover.',
+      'cluster/planted-nodes.campaign.',
+      'cluster/node-database.',
+      'cluster/node-trouble.',
+      'cluster/push-cut.',
       'cluster/patroni.',
     ],
     until: { rounds: 1_100 },
@@ -58,6 +62,11 @@ export const parts = {
       'threads/verify.',
     ],
     until: { passes: 4 },
+  },
+  long: {
+    title: 'The image of the Dockerfile, backups under load, a console with much data',
+    files: ['e2e/image.', 'e2e/backup-load.', 'console/volume.'],
+    until: { passes: 1 },
   },
   soak: {
     title: 'A steady load for a long time, also with a server that is killed again and again',

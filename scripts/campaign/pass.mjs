@@ -1,9 +1,13 @@
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 
 const LOGS = 'node_modules/.cache/campaign'
+/** How often a pass prints the last line of its log. */
+const PROGRESS_MS = 60_000
 /** Of the projects of vitest.config.ts, those that do not repeat tests under other settings. */
 const projects = ['quick', 'slow', 'alone', 'campaign'].map((name) => `--project=${name}`)
 
@@ -11,10 +15,10 @@ const projects = ['quick', 'slow', 'alone', 'campaign'].map((name) => `--project
  * Runs the files of a part once with a seed.
  * @param {{files: string[]}} part beginnings of paths below `test`
  * @param {{seed: number, minutes: number | undefined}} options `minutes`: for tests that last as long as they are given
- * @returns {{numbers: Record<string, number>, failures: {file: string, test: string}[], log: string}} what the tests
+ * @returns {Promise<{numbers: Record<string, number>, failures: {file: string, test: string}[], log: string}>} what the tests
  *   counted (test/support/faults/rounds.ts), what failed, and the file with what they printed
  */
-export function runPass({ files }, { seed, minutes }) {
+export async function runPass({ files }, { seed, minutes }) {
   mkdirSync(LOGS, { recursive: true })
   const log = join(LOGS, `${seed}-${Date.now()}.log`)
   const folder = mkdtempSync(join(tmpdir(), 'strandfast-campaign-'))
@@ -22,7 +26,7 @@ export function runPass({ files }, { seed, minutes }) {
   const output = openSync(log, 'w')
   const words = ['run', ...files.map((path) => `test/${path}`), ...projects]
   try {
-    spawnSync(
+    const child = spawn(
       process.execPath,
       [
         'node_modules/vitest/vitest.mjs',
@@ -41,6 +45,9 @@ export function runPass({ files }, { seed, minutes }) {
         },
       },
     )
+    const progress = setInterval(() => console.log(`  ${lastLine(log)}`), PROGRESS_MS)
+    await once(child, 'exit')
+    clearInterval(progress)
     const failures = existsSync(report)
       ? failuresOf(JSON.parse(readFileSync(report, 'utf8')))
       : [{ file: files.join(' '), test: 'left no report' }]
@@ -50,6 +57,12 @@ export function runPass({ files }, { seed, minutes }) {
     closeSync(output)
     rmSync(folder, { recursive: true, force: true })
   }
+}
+
+/** The last line that tests printed, without colours. */
+function lastLine(path) {
+  const text = stripVTControlCharacters(readFileSync(path, 'utf8'))
+  return text.trimEnd().split('\n').at(-1)?.slice(0, 160)
 }
 
 /** Each failed test of a report; a file that did not load, or whose hooks failed, is one failure. */

@@ -1,4 +1,3 @@
-// @run by two fronts
 import { createHash } from 'node:crypto'
 import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

@@ -152,11 +152,12 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
     expect(found.output).toContain('Signatures were NOT checked')
   })
 
-  it.skipIf(noEd25519)('comes to the verdict of the frozen vectors on every export', () => {
+  it.skipIf(noEd25519)('comes to the verdict of the frozen vectors on some exports', () => {
     const cases: { name: string; public_key: string; lines: string[]; expected: { ok: boolean } }[] =
       JSON.parse(readFileSync(join(vectors, 'exports.json'), 'utf8'))
     expect(cases.length).toBeGreaterThan(40)
-    for (const { name, public_key: publicKey, lines, expected } of cases) {
+    // All of them, in one process: test/proof/vectors.test.ts.
+    for (const { name, public_key: publicKey, lines, expected } of cases.filter((_, n) => n % 12 === 0)) {
       const file = join(folder, 'vector.ndjson')
       writeFileSync(file, lines.map((line) => `${line}\n`).join(''))
       const { status, output } = verify(file, '--key', publicKey)
@@ -164,10 +165,10 @@ describe.skipIf(noPython)('the example that verifies in another language', () =>
     }
   })
 
-  it.skipIf(noEd25519)('comes to the verdict of the frozen vectors on every checkpoint', () => {
+  it.skipIf(noEd25519)('comes to the verdict of the frozen vectors on some checkpoints', () => {
     const file = join(folder, 'strand.ndjson')
     const note = join(folder, 'kept.note')
-    for (const vector of checkpointVectors) {
+    for (const vector of checkpointVectors.filter((_, n) => n % 6 === 0)) {
       const { name, public_key: publicKey, expected } = vector
       writeFileSync(file, `${vectorExport(vector.export).join('\n')}\n`)
       writeFileSync(note, vector.note)

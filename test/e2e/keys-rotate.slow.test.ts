@@ -1,4 +1,3 @@
-// @run by two fronts
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { register } from '../support/auth/accounts.js'

@@ -77,7 +77,15 @@ async function pack(from: string): Promise<string> {
 async function install(home: string, ...tarballs: string[]): Promise<void> {
   mkdirSync(home)
   writeFileSync(join(home, 'package.json'), '{ "private": true, "type": "module" }')
-  const installed = await run(home, 'npm', 'install', '--no-audit', '--no-fund', '--prefer-offline', ...tarballs)
+  const installed = await run(
+    home,
+    'npm',
+    'install',
+    '--no-audit',
+    '--no-fund',
+    '--prefer-offline',
+    ...tarballs,
+  )
   expect(installed.code, installed.stderr).toBe(0)
 }
 

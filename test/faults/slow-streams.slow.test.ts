@@ -1,4 +1,3 @@
-// @run on node:http, @run by two fronts
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { NumberStream } from '../support/http/number-stream.js'

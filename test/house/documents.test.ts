@@ -57,7 +57,7 @@ function deadLinks(page: string, root = '.'): string[] {
 /** `file: path` of each page of docs/ that the file cites and that is not there; ADRs may be cited by number alone. */
 function deadCitations(file: string, root = '.'): string[] {
   const cited = readFileSync(join(root, file), 'utf8').matchAll(
-    /(?<![\w./-])docs\/(?:adr\/\d{4}(?![\w-])|[\w-]+(?:\/[\w-]+)*\.(?:md|json|svg))/g,
+    /(?<![\w./-])docs\/(?:adr\/\d{4}(?![\w-])|[\w-]+(?:\/[\w-]+)*\.(?:md|jsonl?|svg))/g,
   )
   const decisions = filesBelow(join(root, 'docs/adr')).map((path) => basename(path).slice(0, 4))
   return [...cited].flatMap(([path]) => {

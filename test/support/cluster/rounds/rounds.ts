@@ -12,7 +12,7 @@ import { ThreeNodes } from './three-nodes.js'
 const VERIFIED_EVERY = 4
 /** Calls that are answered before a fault, and after it: more come while it lasts. */
 const CALLS = 60
-/** How long a round may take on a busy machine, milliseconds. */
+/** How long a round may take on a busy machine unless more or less is said, milliseconds. */
 const ROUND_MS = 300_000
 /** How long a part of a round may take until all are asked what they say of it, milliseconds. */
 const SLOW_MS = 8_000
@@ -28,6 +28,8 @@ export interface RoundsMaking {
   program?: string
   /** Whether nodes have links, so that all of them answer. */
   linked: boolean
+  /** How long a round may take, milliseconds. */
+  roundMs?: number
   /** Told of each round. */
   report?(line: string): void
 }
@@ -50,6 +52,7 @@ export async function clusterRounds({
   faults,
   program,
   linked,
+  roundMs = ROUND_MS,
   report = () => {},
 }: RoundsMaking): Promise<RoundsFound> {
   const random = seededRandom(seed)
@@ -66,7 +69,7 @@ export async function clusterRounds({
       const strands = whole || rounds % VERIFIED_EVERY === 0
       const laps = new Laps()
       const playing = round(fault, { nodes, load, random, laps, check: () => checks.run({ whole, strands }) })
-      const found = await Promise.race([playing, pause(ROUND_MS, undefined)])
+      const found = await Promise.race([playing, pause(roundMs, undefined)])
       const about = `Round ${rounds}, ${fault.name}, ${linked ? 'with' : 'without'} links`
       if (found === undefined) {
         const state = await describe(nodes, load)

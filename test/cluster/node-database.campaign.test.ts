@@ -1,4 +1,3 @@
-// @run first
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { LoadedNode, nodeSettings } from '../support/cluster/loaded-node.js'
 import { Rig } from '../support/cluster/rig.js'

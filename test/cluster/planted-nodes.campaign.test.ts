@@ -1,0 +1,19 @@
+import { describe, expect, it } from 'vitest'
+import { plantedBugs } from '../support/cluster/rounds/planted-build.js'
+import { breachesOf } from '../support/cluster/rounds/planted-rounds.js'
+import { count } from '../support/faults/rounds.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+
+// Bugs that rounds show by chance: within thirty of them, mostly.
+describe.skipIf(noPostgres)('rounds of three nodes', () => {
+  it.each(plantedBugs.filter(({ soon }) => soon !== true))(
+    "find '$name'",
+    async (bug) => {
+      const breaches = await breachesOf(bug)
+      console.log(`${bug.name}: ${breaches[0]}`)
+      expect(breaches).not.toEqual([])
+      count({ plantedBugs: 1 })
+    },
+    900_000,
+  )
+})
