@@ -4,26 +4,21 @@ import { FirstFilesFirst } from './test/support/first-files.js'
 
 /*
  * The tiers of tests (CONTRIBUTING.md, Tests): x.test.ts runs in `npm test`, x.slow.test.ts in CI as well, x.campaign.test.ts
- * when it is asked for. A file that needs more says so in its first line: `// @run alone`, `// @run on node:http`.
+ * when it is asked for. A file that needs more says so in its first line: `// @run on node:http`.
  */
 const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
   .map((path) => `test/${path.replaceAll('\\', '/')}`)
   .filter((path) => path.endsWith('.test.ts'))
 const firstLine = (path: string) => readFileSync(path, 'utf8').split('\n', 1)[0] ?? ''
 const saying = (need: string) => files.filter((path) => firstLine(path).includes(`@run ${need}`))
-const alone = saying('alone')
-const all = (ending: string) => files.filter((path) => path.endsWith(ending) && !alone.includes(path))
+const all = (ending: string) => files.filter((path) => path.endsWith(ending))
 
 /** Several files at once in processes that stay: what they import is loaded once a process, a quarter of the time. */
 const together = {
   maxWorkers: 3,
   isolate: false,
   setupFiles: ['test/support/restore-globals.ts'],
-  sequence: { groupOrder: 0 },
 }
-/** Files that measure processor time run behind the others, one after another. */
-const oneByOne = { ...together, maxWorkers: 1, sequence: { groupOrder: 1 } }
-
 const quick = all('.test.ts').filter((path) => !/\.(slow|campaign)\.test\.ts$/.test(path))
 const outside = quick.filter((path) => /^test\/(routes|client)\//.test(path))
 const standby = { STRANDFAST_THROUGH_STANDBY: '1' }
@@ -43,7 +38,6 @@ const projects = [
     ...together,
   },
   { name: 'through a standby', include: saying('through a standby'), env: standby, ...together },
-  { name: 'alone', include: alone, ...oneByOne },
   { name: 'campaign', include: all('.campaign.test.ts'), ...together },
 ]
 

@@ -79,7 +79,8 @@ async function runPart(name, { minutes, seed }) {
       : Object.entries(part.until).every(([key, most]) => ({ ...numbers, passes })[key] >= most)
   while (passes === 0 || (passes < PASSES_MAX && !isDone())) {
     const passSeed = seed + passes * SEED_STEP
-    const pass = await runPass(part, { seed: passSeed, minutes })
+    const files = passes === 0 ? [...part.files, ...(part.once ?? [])] : part.files
+    const pass = await runPass(files, { seed: passSeed, minutes })
     passes += 1
     for (const [key, value] of Object.entries(pass.numbers)) numbers[key] = (numbers[key] ?? 0) + value
     failures.push(...pass.failures.map((failure) => ({ seed: passSeed, ...failure })))

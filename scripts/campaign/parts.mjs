@@ -1,18 +1,25 @@
 /**
- * What a campaign can run: the tests of a part, by beginnings of their paths below `test`, and the numbers at which it is
- * complete, by the names under which tests count (test/support/faults/rounds.ts). `passes` counts passes.
- * @type {Record<string, {title: string, files: string[], until: Record<string, number>}>}
+ * What a campaign can run: tests by beginnings of their paths below `test`. `files` run in each pass, with another seed each
+ * time; `once` in the first pass, as they draw nothing. A part is complete at the numbers of `until`, by the names under
+ * which tests count (test/support/faults/rounds.ts); `passes` counts passes.
+ * @typedef {{title: string, files: string[], once?: string[], until: Record<string, number>}} Part
+ * @type {Record<string, Part>}
  */
 export const parts = {
   crash: {
-    title: 'Servers, first starts, backups, restores and moves to other shards are killed under load',
-    files: [
-      'faults/crash.',
-      'faults/reshard-crash.',
+    title:
+      'Servers, first starts, backups, restores and moves to other shards are killed under load; threads hang and die',
+    files: ['faults/crash.', 'faults/reshard-crash.'],
+    once: [
       'faults/auth-crash.',
       'faults/graph-crash.',
       'faults/import-crash.',
       'faults/organism-crash.',
+      'faults/hung-threads.',
+      'threads/shard-death.',
+      'threads/ending-pools.',
+      'e2e/reshard.',
+      'e2e/restore.',
     ],
     until: { kills: 500 },
   },
@@ -23,7 +30,8 @@ export const parts = {
   },
   calls: {
     title: 'Each write, sync and open of a server fails once; bits of its files flip',
-    files: ['faults/failing-calls.', 'faults/failing-starts.', 'faults/flipped-bits.'],
+    files: ['faults/failing-calls.', 'faults/flipped-bits.'],
+    once: ['faults/failing-starts.', 'faults/backup-space.', 'faults/full-disk.'],
     until: { passes: 41 },
   },
   cluster: {
@@ -32,13 +40,9 @@ export const parts = {
       'cluster/rounds.',
       'cluster/register-chaos.',
       'cluster/membership.',
-      'cluster/failover.',
       'cluster/planted-nodes.campaign.',
-      'cluster/node-database.',
-      'cluster/node-trouble.',
-      'cluster/push-cut.',
-      'cluster/patroni.',
     ],
+    once: ['cluster/'],
     until: { rounds: 1_100 },
   },
   attacks: {
@@ -52,7 +56,7 @@ export const parts = {
     until: { modelRuns: 16 },
   },
   fuzz: {
-    title: 'Random requests, bodies, cursors, credentials, imports and policies',
+    title: 'Random requests, bodies, cursors, credentials, imports, exports and policies',
     files: [
       'faults/fuzz-',
       'console/policy-try.',
@@ -64,8 +68,18 @@ export const parts = {
     until: { passes: 4 },
   },
   long: {
-    title: 'The image of the Dockerfile, backups under load, a console with much data',
-    files: ['e2e/image.', 'e2e/backup-load.', 'console/volume.'],
+    title:
+      'The image of the Dockerfile, backups and benchmarks under load, ten thousand streams, pages with much data',
+    files: [
+      'e2e/image.',
+      'e2e/backup-load.',
+      'e2e/docs-page.',
+      'e2e/load-testing.',
+      'client/server-trouble.',
+      'console/volume.',
+      'faults/idle-connections.',
+      'unit/cli/bench.',
+    ],
     until: { passes: 1 },
   },
   soak: {

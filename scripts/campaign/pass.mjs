@@ -9,16 +9,16 @@ const LOGS = 'node_modules/.cache/campaign'
 /** How often a pass prints the last line of its log. */
 const PROGRESS_MS = 60_000
 /** Of the projects of vitest.config.ts, those that do not repeat tests under other settings. */
-const projects = ['quick', 'slow', 'alone', 'campaign'].map((name) => `--project=${name}`)
+const projects = ['quick', 'slow', 'campaign'].map((name) => `--project=${name}`)
 
 /**
- * Runs the files of a part once with a seed.
- * @param {{files: string[]}} part beginnings of paths below `test`
+ * Runs tests once with a seed.
+ * @param {string[]} files beginnings of paths below `test`
  * @param {{seed: number, minutes: number | undefined}} options `minutes`: for tests that last as long as they are given
  * @returns {Promise<{numbers: Record<string, number>, failures: {file: string, test: string}[], log: string}>} what the tests
  *   counted (test/support/faults/rounds.ts), what failed, and the file with what they printed
  */
-export async function runPass({ files }, { seed, minutes }) {
+export async function runPass(files, { seed, minutes }) {
   mkdirSync(LOGS, { recursive: true })
   const log = join(LOGS, `${seed}-${Date.now()}.log`)
   const folder = mkdtempSync(join(tmpdir(), 'strandfast-campaign-'))

@@ -1,4 +1,3 @@
-// @run by two fronts
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {

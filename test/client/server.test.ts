@@ -1,4 +1,3 @@
-// @run by two fronts
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   type IngestSummary,

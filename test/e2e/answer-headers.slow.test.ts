@@ -1,4 +1,3 @@
-// @run on node:http
 import { afterEach, describe, expect, it } from 'vitest'
 import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'

@@ -30,7 +30,9 @@ const only = process.env['STRANDFAST_TEST_NODE']
 if (only !== undefined) nodes.push([only, () => only])
 else if (leftOut(noOtherRuntime)) nodes.push([process.version, () => process.execPath])
 else {
-  for (const version of Object.values(nodeVersions)) nodes.push([version, () => runtime('node', version)])
+  // The oldest and the newest; test/e2e/nodes.slow.test.ts starts the program on each.
+  for (const version of [nodeVersions[20], nodeVersions[26]])
+    nodes.push([version, () => runtime('node', version)])
 }
 
 /** The Node that programs find. */

@@ -1,4 +1,3 @@
-// @run alone
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
 import { registerMany, tryLogin } from '../support/auth/accounts.js'

@@ -20,8 +20,15 @@ const run = {
 describe('a part of a campaign', () => {
   const files = readdirSync('test', { recursive: true, encoding: 'utf8' })
 
+  it('is there for every file of the campaign tier', () => {
+    const named = Object.values(parts).flatMap((part) => [...part.files, ...(part.once ?? [])])
+    const tier = files.filter((path) => path.endsWith('.campaign.test.ts'))
+    expect(tier.length).toBeGreaterThan(20)
+    expect(tier.filter((path) => !named.some((beginning) => path.startsWith(beginning)))).toEqual([])
+  })
+
   it.each(Object.entries(parts))('has the files that it names: %s', (_name, part) => {
-    for (const beginning of part.files)
+    for (const beginning of [...part.files, ...(part.once ?? [])])
       expect(
         files.some((path) => path.startsWith(beginning) && path.endsWith('.test.ts')),
         beginning,
