@@ -78,6 +78,7 @@ export const parts = {
       'client/server-trouble.',
       'console/volume.',
       'faults/idle-connections.',
+      'faults/slow-streams.',
       'unit/cli/bench.',
     ],
     until: { passes: 1 },

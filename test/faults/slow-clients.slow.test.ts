@@ -1,4 +1,3 @@
-// @run on node:http
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { heldConnections, memoryBytes, openHandles } from '../support/server/process-figures.js'
