@@ -17,7 +17,7 @@ const usage = `Usage: npm run campaign -- PART [--minutes N] [--seed S]
   --seed S     repeats a campaign from its first seed (random)
 `
 
-/** Passes of one campaign have seeds so far apart. Prime to the number of failing calls, so that passes reach each call. */
+/** Passes of one campaign have seeds so far apart. Prime to the step of test/faults/failing-calls.slow.test.ts, so that passes reach each call. */
 const SEED_STEP = 1_000
 /** A test that always fails counts nothing, so its number is never reached. */
 const PASSES_MAX = 500

@@ -3,7 +3,7 @@ import type { components, paths } from './dist/openapi.js'
 
 /*
  * The calls of examples/ and of the tour, as a program makes them that has no client of ours but types made from
- * /openapi.json. test/e2e/openapi-types.slow.test.ts makes the types, compiles this file and runs it.
+ * /openapi.json. test/e2e/openapi-types.campaign.test.ts makes the types, compiles this file and runs it.
  */
 
 /** Where the calls go: a fresh server with the auth add-on. */

@@ -1,10 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
+import { eventually } from '../support/eventually.js'
 import { leftOut } from '../support/faults/rounds.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
@@ -43,19 +44,25 @@ async function traced(work: () => Promise<void>): Promise<SystemCall[]> {
   const options = ['-f', '-qq', '-y', '-s', '100000', '-o', file, '-e', calls]
   const strace = spawn('strace', [...options, '-p', String(server.process.pid)])
   const ended = once(strace, 'exit')
-  // It is attached once the server's own system calls show up, and those of a request always do.
-  let attached = false
-  while (!attached) {
-    await call(server, 'GET /healthz')
-    attached = readIfThere(file).includes('HTTP/1.1 200')
+  // It attaches to one thread after another: a shard can be missing from the trace while the front is in it.
+  await eventually(() => {
     if (strace.exitCode !== null) throw new Error(`The tracer ended with ${strace.exitCode}`)
-  }
+    return everyThreadIsTraced()
+  })
   await work()
   strace.kill('SIGINT')
   await ended
   return systemCalls(readFileSync(file, 'latin1').trimEnd().split('\n'))
 }
 
+function everyThreadIsTraced(): boolean {
+  const tasks = `/proc/${server.process.pid}/task`
+  return readdirSync(tasks).every((task) =>
+    /^TracerPid:\s+[1-9]/m.test(readIfThere(`${tasks}/${task}/status`)),
+  )
+}
+
+/** The text of a file; empty where it is missing, as that of a thread which has ended. */
 function readIfThere(file: string): string {
   try {
     return readFileSync(file, 'latin1')

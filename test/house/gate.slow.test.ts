@@ -170,6 +170,9 @@ describe('the count of tests', () => {
   it('names as unsteady a test that passed when its file ran again', () => {
     const { status, lines } = count('--again', 'mended.json', 'good.json', 'broken.json')
     expect(status).toBe(0)
+    expect(count('--again', 'mended.json', '--again', 'broken.json', 'good.json', 'broken.json').status).toBe(
+      1,
+    )
     expect(lines.slice(-2)).toEqual([
       'unsteady: test/e2e/b.test.ts: adds up',
       '2 passed, 0 failed, 1 skipped',

@@ -72,7 +72,6 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a lease that nobody looks at',
     changes: [['return this.untilMs > this.#nowMs();', 'return true;']],
     shownBy: ['a stopped owner', 'an owner that is cut off'],
-    soon: true,
   },
   {
     name: 'removals that are not read',

@@ -1,4 +1,3 @@
-// @run first
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
