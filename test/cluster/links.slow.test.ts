@@ -12,7 +12,7 @@ import { attemptsMax, sharedByFronts } from '../support/server/shared-by-fronts.
 import { call, type TestServer } from '../support/server/server.js'
 
 const authoritySeed = Buffer.alloc(32, 9)
-const leaseSecs = 2
+const leaseSecs = 4
 const shards = 3
 
 describe.skipIf(noPostgres)('nodes that share the shards', () => {

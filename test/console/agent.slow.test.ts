@@ -6,7 +6,7 @@ import { type ConsolePage, openSignedIn } from '../support/console/console-page.
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 describe('who could approve a change of an agent', () => {
@@ -84,11 +84,10 @@ describe.skipIf(noBrowser)('changes of an agent in the console', () => {
 
   beforeAll(async () => {
     server = await startServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '45' } })
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

@@ -8,7 +8,7 @@ import { logIn, register, tryLogin, type Account } from '../support/auth/account
 import { newOrganism, registerIn } from '../support/auth/organisms.js'
 import { axeFindings, type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
 import { scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
@@ -26,7 +26,7 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     ada = await register(server, 'ada@example.com')
     await logIn(server, ada)
     await tryLogin(server, ada.email, 'wrong and wrong again')
@@ -36,7 +36,6 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

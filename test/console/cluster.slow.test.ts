@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { axeFindings, openConsole, openSignedIn } from '../support/console/console-page.js'
 import { eventually } from '../support/eventually.js'
 import { ask } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { freePort } from '../support/server/free-port.js'
@@ -17,11 +17,10 @@ describe.skipIf(noBrowser || noPostgres)('the console of a cluster', () => {
   beforeAll(async () => {
     cluster = await makeClusterOfOne()
     await cluster.run(['cluster', 'init', '--shards', '1'])
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await cluster?.remove()
   })
 

@@ -4,7 +4,7 @@ import { type ConsolePage, openSignedIn, verdict } from '../support/console/cons
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () => {
@@ -14,11 +14,10 @@ describe.skipIf(noBrowser)('deleting, restoring and erasing in the console', () 
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

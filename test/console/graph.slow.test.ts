@@ -6,7 +6,7 @@ import { type ConsolePage, openSignedIn } from '../support/console/console-page.
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
 import { signUp } from '../support/auth/users.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
@@ -50,7 +50,7 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     for (const name of ['boiler', 'sensors', 'office', 'roof', 'alone', 'hub']) await newAgent(server, name)
     await add('boiler', 'sensors', 'feeds')
     await add('sensors', 'office', 'reports', 0.5)
@@ -59,7 +59,6 @@ describe.skipIf(noBrowser)('the graph in the console', () => {
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

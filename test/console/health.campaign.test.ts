@@ -4,7 +4,7 @@ import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('health in the console', () => {
@@ -13,11 +13,10 @@ describe.skipIf(noBrowser)('health in the console', () => {
 
   beforeAll(async () => {
     server = await startServer({ env: { SERVICE_SHARDS: '2' } })
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

@@ -7,7 +7,7 @@ import { openConsole, openSignedIn, signIn } from '../support/console/console-pa
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { ask, scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { backUp } from '../support/server/backup.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
@@ -20,7 +20,7 @@ describe.skipIf(noBrowser)('home in the console', () => {
 
   beforeAll(async () => {
     server = await startServer({ env: { SERVICE_LOG_INTERVAL_SECS: '1' } })
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     await writeMany(server, 'older', numbers(0, 15))
     await writeMany(server, 'newer', numbers(100, 15))
     await ask(server, 'POST /v1/agents', { body: { name: 'kept', zone: 'protected' } })
@@ -28,7 +28,6 @@ describe.skipIf(noBrowser)('home in the console', () => {
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 
@@ -158,9 +157,8 @@ describe.skipIf(noBrowser)('home in the console', () => {
 describe.skipIf(noBrowser)('warnings at home', () => {
   let browser: Browser
   beforeAll(async () => {
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
-  afterAll(() => browser?.close())
 
   it('tell of a read-only server, a license that is absent, and refused lines', async () => {
     const first = await startServer()

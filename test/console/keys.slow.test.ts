@@ -4,7 +4,7 @@ import { withoutCovered } from '../../src/console/keys/reached.js'
 import { axeFindings, type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 describe('patterns of agents', () => {
@@ -23,13 +23,12 @@ describe.skipIf(noBrowser)('keys in the console', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     for (const name of ['sensor-1', 'sensor-2', 'weather'])
       await call(server, 'POST /v1/agents', { body: { name, zone: 'free' } })
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

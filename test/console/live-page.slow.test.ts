@@ -4,7 +4,7 @@ import { openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('live records of many agents', () => {
@@ -13,12 +13,11 @@ describe.skipIf(noBrowser)('live records of many agents', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     for (const name of ['roof', 'cellar', 'yard']) await writeMany(server, name, [{ celsius: 1 }])
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

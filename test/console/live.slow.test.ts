@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { writeMany } from '../support/console/strands.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('live records in the console', () => {
@@ -12,11 +12,10 @@ describe.skipIf(noBrowser)('live records in the console', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

@@ -4,7 +4,7 @@ import { openSignedIn, verdict } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { eventually } from '../support/eventually.js'
 import { ask } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('the log in the console', () => {
@@ -13,11 +13,10 @@ describe.skipIf(noBrowser)('the log in the console', () => {
 
   beforeAll(async () => {
     server = await startServer({ env: { SERVICE_LOG_INTERVAL_SECS: '1' } })
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

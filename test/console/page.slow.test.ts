@@ -4,7 +4,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { axeFindings, openConsole, openSignedIn, signIn, verdict } from '../support/console/console-page.js'
 import { makeMixedStrand } from '../support/console/strands.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer, testRootKey } from '../support/server/server.js'
 
 const KILOBYTE = 1_000
@@ -16,12 +16,11 @@ describe.skipIf(noBrowser)('the console’s page', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     await makeMixedStrand(server, 'mixed')
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

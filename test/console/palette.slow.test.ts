@@ -4,7 +4,7 @@ import { axeFindings, openConsole, openSignedIn } from '../support/console/conso
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('the way through the console', () => {
@@ -13,13 +13,12 @@ describe.skipIf(noBrowser)('the way through the console', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     for (const name of ['weather.london', 'weather.paris', 'traffic'])
       await writeMany(server, name, [{ n: 1 }])
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

@@ -19,7 +19,7 @@ import {
   usersMetadata,
 } from '../support/console/policy-cases.js'
 import { fc } from '../support/fast-check.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { linkIn, type SmtpProcess, startSmtpProcess } from '../support/mail/smtp.js'
 import { runSeed } from '../support/run-seed.js'
 import { startAuthServer } from '../support/server/auth-server.js'
@@ -99,7 +99,7 @@ describe.skipIf(noBrowser)('what Try says', () => {
     for (const [at, email] of emails.entries()) tokens.push(await tokenOf(email, at))
     const { users } = await service.auth.users.list()
     claims = emails.map((email) => claimsOf(named(users, email)))
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     page = await browser.newPage()
     const bundle = await rolldown({
       ...consoleInput,
@@ -111,7 +111,6 @@ describe.skipIf(noBrowser)('what Try says', () => {
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
     await smtp?.stop()
   })

@@ -6,7 +6,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openConsole, openSignedIn, verdict } from '../support/console/console-page.js'
 import { writeMany } from '../support/console/strands.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type Change, type ChangingProxy, startChangingProxy } from '../support/http/changing-proxy.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
@@ -22,7 +22,7 @@ describe.skipIf(noBrowser)('checks in the console', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     folder = mkdtempSync(join(tmpdir(), 'strandfast-files-'))
     for (let at = 0; at < RECORDS; at += 1_000) {
       await writeMany(
@@ -35,7 +35,6 @@ describe.skipIf(noBrowser)('checks in the console', () => {
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
     rmSync(folder, { recursive: true, force: true })
   })

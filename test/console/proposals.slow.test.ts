@@ -6,7 +6,7 @@ import { type ConsolePage, openSignedIn } from '../support/console/console-page.
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { keyMadeBy, newAgent, scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 const reads = { actions: ['read'], conditions: [{ field: 'owner', op: 'eq', value: '$jwt.sub' }] }
@@ -71,13 +71,12 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     decider = (await scopedKey(server, ['proposals:decide', 'records:read'])).key
     for (const zone of ['governed', 'protected', 'immutable_core']) await newAgent(server, zone, zone)
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

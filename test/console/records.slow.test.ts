@@ -7,7 +7,7 @@ import { type ConsolePage, openSignedIn, verdict } from '../support/console/cons
 import { makeMixedStrand, writeMany } from '../support/console/strands.js'
 import { scopedKey } from '../support/http/answers.js'
 import { newOrganism } from '../support/auth/organisms.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 
 const html = '<img src=x onerror="document.title=1">'
@@ -19,7 +19,7 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     await makeMixedStrand(server, 'mixed')
     for (let number = 0; number < 60; number += 1) {
       const name = `fleet-${String(number).padStart(2, '0')}`
@@ -28,7 +28,6 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

@@ -7,7 +7,7 @@ import { axeFindings, type ConsolePage, openSignedIn } from '../support/console/
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
 
@@ -67,7 +67,7 @@ describe.skipIf(noBrowser)('rules in the console', () => {
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     ada = subjectOf(await signUp(server, 'ada@example.com', { app: { team: 'blue' } }))
     await signUp(server, 'adam@example.com')
     for (const name of ['notes', 'long', 'empty', 'quiet', 'keys']) await newAgent(server, name)
@@ -90,7 +90,6 @@ describe.skipIf(noBrowser)('rules in the console', () => {
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

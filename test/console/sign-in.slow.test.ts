@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openConsole, openSignedIn, signIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { freePort } from '../support/server/free-port.js'
 import { type TestServer, startServer, testRootKey } from '../support/server/server.js'
 
@@ -14,11 +14,10 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
 
   beforeAll(async () => {
     server = await startServer()
-    browser = await launchBrowser(['--host-resolver-rules=MAP console.example 127.0.0.1'])
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

@@ -5,7 +5,7 @@ import { faultsEverywhere } from '../support/console/everywhere.js'
 import { makeMixedStrand, writeMany } from '../support/console/strands.js'
 import { newAgent } from '../support/http/answers.js'
 import { signUp } from '../support/auth/users.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type Change, type ChangingProxy, startChangingProxy } from '../support/http/changing-proxy.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { type TestServer, call } from '../support/server/server.js'
@@ -18,13 +18,12 @@ describe.skipIf(noBrowser)('the past of a strand in the console', () => {
 
   beforeAll(async () => {
     server = await startAuthServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     await makeMixedStrand(server, 'mixed')
     await makePast('past')
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

@@ -11,7 +11,7 @@ import {
   verdict,
 } from '../support/console/console-page.js'
 import { ask, scopedKey } from '../support/http/answers.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
@@ -23,7 +23,7 @@ describe.skipIf(noBrowser)('users in the console', () => {
 
   beforeAll(async () => {
     server = await startAuthServer({ env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '2', ...passkeyEnv } })
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     ada = await register(server, 'ada@example.com')
     await logIn(server, ada)
     await addPasskey(server, ada.token)
@@ -35,7 +35,6 @@ describe.skipIf(noBrowser)('users in the console', () => {
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 

@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { type ConsolePage, openSignedIn, verdict } from '../support/console/console-page.js'
 import { makeMixedStrand, writeMany } from '../support/console/strands.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { exportOf, importTo, rotatedSeed, sharedSeed } from '../support/shard/imports.js'
 import { freePort } from '../support/server/free-port.js'
 import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
@@ -22,13 +22,12 @@ describe.skipIf(noBrowser)('much of everything in the console', () => {
     server = await startServer({
       env: { SERVICE_RATE_LIMIT_RPS: '100000', SERVICE_RATE_LIMIT_BURST: '100000' },
     })
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     await ingest(AGENTS, (at) => ({ agent: `many.${String(at).padStart(5, '0')}`, data: { at } }))
     await ingest(RECORDS, (at) => ({ agent: 'long', data: { at } }))
   })
 
   afterAll(async () => {
-    await browser?.close()
     await server?.stop()
   })
 
@@ -114,7 +113,7 @@ describe.skipIf(noBrowser)('a server that stops and starts', () => {
   it('is waited for, and no record is missing from the live ones', async () => {
     const env = { SERVICE_PORT: String(await freePort()) }
     const first = await startServer({ env })
-    const browser = await launchBrowser()
+    const browser = await sharedBrowser()
     await writeMany(first, 'steady', [{ at: 0 }])
     const { page, allow, complaints } = await openSignedIn(browser, first.url, { at: '#/agents/steady/live' })
     for (const expected of ['ERR_CONNECTION_REFUSED', 'ERR_INCOMPLETE_CHUNKED', 'status of 503'])
@@ -134,7 +133,6 @@ describe.skipIf(noBrowser)('a server that stops and starts', () => {
       .allTextContents()
     expect(seqs).toEqual(['5', '4', '3', '2'])
     expect(complaints).toEqual([])
-    await browser.close()
     await second.stop()
   })
 })
@@ -152,7 +150,7 @@ describe.skipIf(noBrowser)('an imported strand in the console', () => {
     const target = await startServer({ env: sharedSeed })
     const headers = { 'strandfast-agent-seed': rotatedSeed }
     expect((await importTo(target, text, { headers })).status).toBe(200)
-    const browser = await launchBrowser()
+    const browser = await sharedBrowser()
     const { page, complaints } = await openSignedIn(browser, target.url, { at: '#/agents/moved' })
     await page.getByRole('link', { name: 'Record 0', exact: true }).waitFor()
     const states = await page.getByRole('row').allTextContents()
@@ -165,7 +163,6 @@ describe.skipIf(noBrowser)('an imported strand in the console', () => {
     await page.getByRole('button', { name: 'Verify', exact: true }).click()
     expect(await verdict(page)).toMatch(/^Verified: all \d+ records of moved/)
     expect(complaints).toEqual([])
-    await browser.close()
     await target.stop()
   })
 })

@@ -2,7 +2,7 @@ import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ServiceClient } from '../../src/client/index.js'
 import { startAuthServer } from '../support/server/auth-server.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { eventually } from '../support/eventually.js'
 import { freePort } from '../support/server/free-port.js'
 import { call } from '../support/server/server.js'
@@ -35,13 +35,12 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
     environment = { SERVICE_CORS_ORIGINS: pages.origin, SERVICE_PORT: String(await freePort()) }
     service = await startAuthServer({ env: environment })
     access = { url: service.url, apiKey: service.rootKey }
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
     page = await browser.newPage()
     await page.goto(`${pages.origin}/`)
   })
 
   afterAll(async () => {
-    await browser?.close()
     await service?.stop()
     pages?.stop()
   })

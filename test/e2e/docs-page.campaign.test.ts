@@ -8,7 +8,7 @@ import { rootPathOf } from '../../src/routes/organism-auth.js'
 import { pageHeaders } from '../../src/routes/page-files.js'
 import { allRoutes } from '../../src/routes/routes.js'
 import { axeFindings } from '../support/console/console-page.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type TestServer, call, startServer, testRootKey } from '../support/server/server.js'
 
 const folder = join(import.meta.dirname, '../../dist/program/docs')
@@ -29,11 +29,10 @@ describe.skipIf(noBrowser)('the documentation page', () => {
 
   beforeAll(async () => {
     service = await startServer()
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await service?.stop()
   })
 

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand, textOf } from '../client/signed-strand.js'
 import { checkpointVectors, vectorExport } from '../support/proof/checkpoint-vectors.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { freePort } from '../support/server/free-port.js'
 import { type TestServer, call, startServer } from '../support/server/server.js'
 import { startStaticServer } from '../support/server/static-server.js'
@@ -194,7 +194,7 @@ describe.skipIf(noBrowser)('the example page', () => {
     const pages = await startStaticServer()
     const env = { SERVICE_CORS_ORIGINS: pages.origin, SERVICE_PORT: String(await freePort()) }
     const service = await startServer({ env })
-    const browser = await launchBrowser()
+    const browser = await sharedBrowser()
     try {
       const write = (data: object) => call(service, 'POST /v1/collections/shown/records', { body: { data } })
       await write({ text: '<img src=x onerror=alert(1)>' })
@@ -221,7 +221,6 @@ describe.skipIf(noBrowser)('the example page', () => {
       await page.getByText('No record is signed by the key given').waitFor()
       expect(complaints).toEqual([])
     } finally {
-      await browser.close()
       await service.stop()
       pages.stop()
     }

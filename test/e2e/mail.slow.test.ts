@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import type { Browser } from 'playwright-core'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { linkPageRoutes } from '../../src/routes/link-pages.js'
 import { limits } from '../../src/base/limits.js'
 import { tally, tryLogin, usualPassword } from '../support/auth/accounts.js'
 import { ask } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { eventually } from '../support/eventually.js'
 import { freePort } from '../support/server/free-port.js'
 import type { TestServer } from '../support/server/server.js'
@@ -143,10 +143,8 @@ describe.skipIf(noBrowser)('the pages behind mailed links', () => {
   let browser: Browser
 
   beforeAll(async () => {
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
-
-  afterAll(() => browser?.close())
 
   it('consume nothing when opened, and post the token by their button', async () => {
     const mails = await mailServer()

@@ -2,7 +2,7 @@ import type { Browser, BrowserContext, CDPSession, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { usualPassword } from '../support/auth/accounts.js'
 import { startAuthServer } from '../support/server/auth-server.js'
-import { launchBrowser, noBrowser } from '../support/http/browser.js'
+import { sharedBrowser, noBrowser } from '../support/http/browser.js'
 import { type StaticServer, startStaticServer } from '../support/server/static-server.js'
 
 declare global {
@@ -49,11 +49,10 @@ describe.skipIf(noBrowser)('passkeys in a browser', () => {
         SERVICE_WEBAUTHN_ORIGIN: localOrigin(pages),
       },
     })
-    browser = await launchBrowser()
+    browser = await sharedBrowser()
   })
 
   afterAll(async () => {
-    await browser?.close()
     await service?.stop()
     pages?.stop()
     otherPages?.stop()

@@ -1,6 +1,6 @@
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { startAuthServer } from '../server/auth-server.js'
-import { launchBrowser } from '../http/browser.js'
+import { sharedBrowser } from '../http/browser.js'
 import { eventually } from '../eventually.js'
 import { freePort } from '../server/free-port.js'
 import { type GithubServer, startGithubServer } from './github-server.js'
@@ -70,9 +70,8 @@ export async function startSignInWorld(): Promise<SignInWorld> {
     },
   })
   await newOrganism(service, worldOrganism)
-  const browser = await launchBrowser()
+  const browser = await sharedBrowser()
   const stop = async () => {
-    await browser.close()
     await service.stop()
     await smtp.stop()
     await github.stop()

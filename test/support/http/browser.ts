@@ -11,8 +11,17 @@ export const noBrowser = !existsSync(chromiumPath) && process.env['CI'] !== 'tru
 // Left out, but never in silence.
 if (noBrowser) console.warn(`Skipped: no browser at ${chromiumPath}`)
 
-/** Starts a browser without a window, with more `switches` of its command line. */
-export function launchBrowser(switches: readonly string[] = []): Promise<Browser> {
-  const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', ...switches]
-  return chromium.launch({ executablePath: chromiumPath, args })
+let started: Promise<Browser> | undefined
+
+/**
+ * A browser without a window, one for all files of a test process; it ends with that. Contexts that an earlier file has left
+ * open are closed. `console.example` is this machine.
+ */
+export async function sharedBrowser(): Promise<Browser> {
+  const mapped = '--host-resolver-rules=MAP console.example 127.0.0.1'
+  const args = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', mapped]
+  started ??= chromium.launch({ executablePath: chromiumPath, args })
+  const browser = await started
+  for (const context of browser.contexts()) await context.close()
+  return browser
 }

@@ -41,6 +41,19 @@ function damage(blockNo: number, fromEnd: number): void {
   shard.environment.blocks.putSync(blockKey(blockNo), damaged)
 }
 
+describe('a store whose log has not been flushed', () => {
+  it('has nothing of it: where the log belongs to a cluster, nobody may know yet whether it is there', () => {
+    const lastTransaction = () => Reflect.get(shard.environment.root.getStats(), 'lastTxnId')
+    shard.settle()
+    const before = lastTransaction()
+    expect(before).toBeGreaterThan(0)
+    fill('agent', 10)
+    expect(lastTransaction()).toBe(before)
+    shard.settle()
+    expect(lastTransaction()).toBeGreaterThan(before)
+  })
+})
+
 describe('a store that is opened again', () => {
   it('finds every record by its hash, those too that only memory had an index of', async () => {
     // More than fit the part of the index that lives in memory, so both parts are looked into.

@@ -11,7 +11,7 @@ export interface PlantedBug {
   shownBy: readonly string[]
   /** Whether it is one of links. */
   linked?: true
-  /** Whether the first rounds show it, on any machine: CI plants these, and a campaign the others. */
+  /** Whether the first rounds show it, on any machine: CI plants these. A test of a part finds each other one. */
   soon?: true
 }
 
@@ -56,8 +56,9 @@ export function plantedBuild({ changes = [], version }: Otherwise): PlantedBuild
   }
 }
 
-/** Rules that no test of a part proves to be needed, each of them broken. */
+/** Rules of clusters, each of them broken. Those that rounds show by chance say which test of a part finds them at once. */
 export const plantedBugs: readonly PlantedBug[] = [
+  // test/unit/store/shard-store.test.ts
   {
     name: 'rows that are in the store before the log has them',
     changes: [
@@ -68,6 +69,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     shownBy: ['an owner that is cut off', 'kill -9 of the owner', 'an owner that is cut off one way'],
   },
+  // test/unit/dispatch/lease-memory.test.ts
   {
     name: 'a lease that nobody looks at',
     changes: [['return this.untilMs > this.#nowMs();', 'return true;']],
@@ -81,6 +83,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     shownBy: ['kill -9 of the owner', 'kill -9 of all'],
     soon: true,
   },
+  // test/faults/log-losses.slow.test.ts
   {
     name: 'a position that is written before its rows',
     changes: [
@@ -96,6 +99,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     shownBy: ['kill -9 of all'],
   },
+  // test/cluster/cluster-log.test.ts
   {
     name: 'shards that are opened while the node that wrote last is alive',
     changes: [
@@ -104,6 +108,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     shownBy: ['nothing'],
   },
+  // test/unit/server/peer-link.test.ts
   {
     name: 'a node that answers for longer than the owner lets it',
     changes: [['this.#lease.extend(said.atMs + said.forMs);', 'this.#lease.extend(said.atMs + 1e9);']],

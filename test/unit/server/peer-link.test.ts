@@ -1,0 +1,41 @@
+import { randomBytes } from 'node:crypto'
+import { expect, it } from 'vitest'
+import { Link, listenForLinks } from '../../../src/outbound/link/link.js'
+import { isToOwner } from '../../../src/protocol/link-messages.js'
+import { PeerLink } from '../../../src/server/peer-link.js'
+import { eventually } from '../../support/eventually.js'
+
+it('lets a front answer for as long as the owner says, and not while that has no lease', async () => {
+  const key = randomBytes(32)
+  let forMs = 0
+  let owner: Link | undefined
+  /** Whether the front might answer, as each ping found it. */
+  const found: boolean[] = []
+  const server = await listenForLinks({ host: '127.0.0.1', port: 0, key }, (socket) => {
+    owner = new Link(socket, {
+      message(message) {
+        if (message.kind !== 'value' || !isToOwner(message.value)) return
+        const said = message.value
+        if (said.kind === 'hello') owner?.send({ kind: 'welcome', front: 1 })
+        if (said.kind !== 'ping') return
+        found.push(peer.isUp)
+        owner?.send({ kind: 'pong', atMs: said.atMs, forMs, readOnly: false })
+      },
+      closed() {},
+    })
+  })
+  const place = { node: 'owner', incarnation: 1, host: '127.0.0.1', port: server.port }
+  const own = { node: 'other', incarnation: 1, key }
+  const parts = { own, links: [], listener: { async learn() {}, restarted() {} } }
+  const peer = await PeerLink.connect(place, parts, { up() {}, stops() {}, ended() {} })
+  try {
+    await eventually(() => found.length === 4)
+    expect(found).toEqual([false, false, false, false])
+    forMs = 60_000
+    await eventually(() => peer.isUp)
+  } finally {
+    peer.end()
+    owner?.close('the test is over')
+    server.close()
+  }
+})
