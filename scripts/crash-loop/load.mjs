@@ -6,6 +6,7 @@
  *   in  'stop'                        the server is dead: answered by {journal, acted} once every call has ended
  *   in  {look: url, whole}            the server runs again: answered by {faults} of what the actors find
  */
+import { setTimeout as pause } from 'node:timers/promises'
 import { Cast } from './actors/cast.mjs'
 import { OperationSource, freeAgent } from './operations.mjs'
 import { send } from './request.mjs'
@@ -13,6 +14,9 @@ import { seededRandom } from './seeded-random.mjs'
 
 /** Calls in flight at once. */
 const WIDTH = 12
+
+/** How long each rests between two calls, milliseconds: the load is there for its order, not for its mass. */
+const REST_MS = 8
 
 const cast = new Cast()
 
@@ -74,6 +78,7 @@ async function loadOne(url, source, state) {
       state.hasEnded()
     }
     if (entry.answer.status < 300) learn(source, operation, entry.answer.body)
+    await pause(REST_MS)
   }
 }
 
