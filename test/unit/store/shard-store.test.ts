@@ -1,3 +1,6 @@
+import { cpSync, mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command } from '../../../src/protocol/messages.js'
 import { blockKey } from '../../../workers/store/tables.js'
@@ -51,6 +54,19 @@ describe('a store whose log has not been flushed', () => {
     expect(lastTransaction()).toBe(before)
     shard.settle()
     expect(lastTransaction()).toBeGreaterThan(before)
+  })
+
+  it('has removed what the log says was removed, when its process has crashed', async () => {
+    const making = { name: 'one', scopes: ['admin:*'], agents: [], maker: 'root', options: {} }
+    const made = shard.ask({ kind: 'apiKeyCreate', ...making })
+    shard.settle()
+    if (made.kind !== 'apiKeyMade') throw new Error('Expected a key')
+    shard.ask({ kind: 'apiKeyDelete', keyId: made.row.keyId, maker: 'root', options: {} })
+    const crashed = mkdtempSync(join(tmpdir(), 'strandfast-crashed-'))
+    cpSync(shard.path, crashed, { recursive: true })
+    const restarted = new TestShard(crashed)
+    expect(restarted.store.apiKeys.page({ after: '', limit: 9 }).rows).toEqual([])
+    await restarted.remove()
   })
 })
 

@@ -75,13 +75,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [['return this.untilMs > this.#nowMs();', 'return true;']],
     shownBy: ['a stopped owner', 'an owner that is cut off'],
   },
+  // test/unit/store/shard-store.test.ts
   {
     name: 'removals that are not read',
     changes: [
       ['this.#memtable.replay(change);', 'if (change.value !== undefined) this.#memtable.replay(change);'],
     ],
     shownBy: ['kill -9 of the owner', 'kill -9 of all'],
-    soon: true,
   },
   // test/faults/log-losses.slow.test.ts
   {
