@@ -1,6 +1,7 @@
 import { Control } from './backup/control.js'
 import { systemClock } from './base/clock.js'
 import { limits } from './base/limits.js'
+import { isLackOfSpace } from './base/durable-file.js'
 import { createLogger, type Logger } from './base/log.js'
 import { version } from './base/version.js'
 import { dropAddress, noteAddress } from './data-directory/address.js'
@@ -61,7 +62,7 @@ export async function serve(
   const started = start(server, opened, waiting)
   try {
     const url = await Promise.race([waiting.url, started.then((http) => http.url)])
-    noteWhere(directory, url, log)
+    await server.state.writeAtStart(async () => noteWhere(directory, url, log))
     if (waiting.isOver) tellListening(server, await started)
     else void goOn(server, started, waiting)
     return { url, stop: () => stopAll(server, { opened, started, waiting }), end }
@@ -258,7 +259,10 @@ async function start(server: Server, opened: Opened, waiting: Waiting): Promise<
   opened.add(() => readers.close())
   opened.add(() => threads.close())
   const early = await openShards(server, face, { opened, waiting })
-  await makeDefaultAgent(config, shards, () => cluster !== undefined && !waiting.stopped)
+  opened.add(() => state.stop())
+  state.start()
+  const isPatient = () => cluster !== undefined && !waiting.stopped
+  await state.writeAtStart(() => makeDefaultAgent(config, shards, isPatient))
   opened.add(() => sink?.stop())
   sink?.start()
   opened.add(() => keys.stop())
@@ -268,8 +272,6 @@ async function start(server: Server, opened: Opened, waiting: Waiting): Promise<
   opened.add(() => authServices?.stop())
   if (cluster === undefined) await learnAll(shards, auth)
   authServices?.start()
-  opened.add(() => state.stop())
-  state.start()
   opened.add(() => control.close())
   await control.open()
   opened.add(() => proposals.stop())
@@ -286,12 +288,18 @@ async function start(server: Server, opened: Opened, waiting: Waiting): Promise<
   return http
 }
 
-/** Tells commands on this machine where the server listens; it serves without, too. */
-function noteWhere({ path }: DataDirectory, url: string, log: Logger): void {
+/**
+ * Notes for commands on this machine where the server listens; it serves without, too.
+ * @returns false when the disk has no space for that
+ */
+function noteWhere({ path }: DataDirectory, url: string, log: Logger): boolean {
   try {
     noteAddress(path, url)
+    return true
   } catch (error) {
+    if (isLackOfSpace(error)) return false
     log.warn({ err: error }, 'the address could not be noted: commands on this machine need --url')
+    return true
   }
 }
 

@@ -1,4 +1,13 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, statSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { limits } from './limits.js'
 import { syncDirectory } from './sync-directory.js'
@@ -10,19 +19,25 @@ export { syncDirectory }
 export const unfinishedSuffix = '.tmp'
 
 /**
- * Writes a file that exists completely or not at all, whenever the machine stops, and is on disk when this returns.
- * Mode 0600.
+ * Writes a file that exists completely or not at all, whenever the machine stops or the disk is full, and is on disk
+ * when this returns. Mode 0600.
+ * @throws Error of the file system
  */
 export function writeDurably(file: string, text: string): void {
   const unfinished = file + unfinishedSuffix
-  const fd = openSync(unfinished, 'w', 0o600)
   try {
-    writeFileSync(fd, text)
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
+    const fd = openSync(unfinished, 'w', 0o600)
+    try {
+      writeFileSync(fd, text)
+      fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+    renameSync(unfinished, file)
+  } catch (error) {
+    rmSync(unfinished, { force: true })
+    throw error
   }
-  renameSync(unfinished, file)
   syncDirectory(dirname(file))
 }
 
@@ -64,6 +79,11 @@ export function readIfThere(file: string): string | undefined {
 /** Whether an error comes from the file system rather than from a bug. */
 export function isFileSystemError(error: unknown): error is Error & { code: string } {
   return error instanceof Error && 'syscall' in error && 'code' in error && typeof error.code === 'string'
+}
+
+/** Whether the disk, or the quota of this user, has no space left. */
+export function isLackOfSpace(error: unknown): boolean {
+  return isFileSystemError(error) && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
 }
 
 /** Whether nothing could be opened because this process, or the machine, has as many files open as it may. */

@@ -1,18 +1,16 @@
-import { rmSync, writeFileSync, renameSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { isFileSystemError, readIfThere, unfinishedSuffix } from '../base/durable-file.js'
+import { isFileSystemError, readIfThere, writeDurably } from '../base/durable-file.js'
 import { rootKeyFile } from './data-directory.js'
-import { lockHolder } from './lock.js'
+import { addressFile, lockHolder } from './lock.js'
 import { distrustOf } from './trust.js'
 
 /*
  * Where the server of a data directory listens, so that commands on its machine find it, whatever settings or flags it
- * was started with. One that a killed server left counts for nothing: somebody else may listen on its port by now, and
- * the root key would be sent there. So it is the lock of the directory that tells whether a server runs.
+ * was started with. One that a killed server left counts for nothing: another process may listen on its port by now, and
+ * the root key would be sent there. So the lock of the directory shows whether a server runs, and whoever takes the lock
+ * removes what the last server noted.
  */
-
-/** The file with the address of the running server, such as `http://127.0.0.1:8787`. */
-const addressFile = 'address'
 
 /** What commands on the server's own machine find in its data directory. */
 export interface FoundServer {
@@ -22,9 +20,7 @@ export interface FoundServer {
 
 /** Notes where the server listens. @throws Error of the file system */
 export function noteAddress(dataDir: string, url: string): void {
-  const file = join(dataDir, addressFile)
-  writeFileSync(file + unfinishedSuffix, `${url}\n`, { mode: 0o600 })
-  renameSync(file + unfinishedSuffix, file)
+  writeDurably(join(dataDir, addressFile), `${url}\n`)
 }
 
 /** Removes the note, as the server stops. */

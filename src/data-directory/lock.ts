@@ -1,13 +1,17 @@
-import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs'
+import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import extensions from 'fs-native-extensions'
 import { limits } from '../base/limits.js'
 import { readBounded } from '../base/bounded-file.js'
+import { isLackOfSpace } from '../base/durable-file.js'
 
 /** What `lockDirectory` answers. `holder` is the process id that the lock file names, which may be of another container. */
 export type Locking = { ok: true; release(): void } | { ok: false; holder?: number }
 
 const FILE = 'lock'
+
+/** The file with the address of the server that has the lock, such as `http://127.0.0.1:8787` (address.ts). */
+export const addressFile = 'address'
 
 /**
  * Locks a directory against every other process.
@@ -22,16 +26,26 @@ const FILE = 'lock'
 export function lockDirectory(path: string): Locking {
   const file = join(path, FILE)
   const fd = openSync(file, 'a+', 0o600)
-  let locked = false
+  let kept = false
   try {
-    locked = extensions.tryLock(fd)
-    if (!locked) return { ok: false, ...readHolder(file) }
-    ftruncateSync(fd)
-    writeSync(fd, `${process.pid}\n`)
+    if (!extensions.tryLock(fd)) return { ok: false, ...readHolder(file) }
+    rmSync(join(path, addressFile), { force: true })
+    noteHolder(fd)
+    kept = true
   } finally {
-    if (!locked) closeSync(fd)
+    if (!kept) closeSync(fd)
   }
   return { ok: true, release: () => closeSync(fd) }
+}
+
+function noteHolder(fd: number): void {
+  try {
+    ftruncateSync(fd)
+    writeSync(fd, `${process.pid}\n`)
+  } catch (error) {
+    // The id is for people only, and another process may take the last block of a full disk.
+    if (!isLackOfSpace(error)) throw error
+  }
 }
 
 /**

@@ -1,6 +1,7 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { lstatSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
+import { makeDirectory } from '../base/durable-file.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
@@ -106,10 +107,16 @@ export function poolTold(log: Logger): PoolListener {
   }
 }
 
-/** An empty folder for imports: leftover files belong to requests that have ended. */
+/**
+ * An empty folder for imports: leftover files belong to requests that have ended. The folder itself stays, since a full
+ * disk may have no space for another.
+ */
 function emptyStage(dataDir: string): string {
   const folder = join(dataDir, 'importing')
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { mode: 0o700 })
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    rmSync(folder, { force: true })
+    makeDirectory(folder)
+  }
+  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true, force: true })
   return folder
 }

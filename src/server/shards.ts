@@ -111,22 +111,28 @@ export function shardsListener(told: ShardsTold): ShardsListener {
 }
 
 /**
- * Makes the default agent, at the first start.
+ * Makes the default agent where there is none. It looks first: a disk that is full has no space for a write that would
+ * only be refused.
  * @param isPatient whether it is tried again where its shard is away, as it is in a cluster when that moves
+ * @returns false when the disk has no space for it
  */
 export async function makeDefaultAgent(
   { agentId }: Config,
   shards: Shards,
   isPatient: () => boolean,
-): Promise<void> {
-  const command: Command = { kind: 'agentCreate', agent: agentId, zone: 'governed', options: {} }
-  let outcome = await shards.ask(agentId, command)
-  while ('code' in outcome && statusOf(outcome) === 503 && isPatient()) {
+): Promise<boolean> {
+  const look: Command = { kind: 'agentStatus', agent: agentId }
+  const make: Command = { kind: 'agentCreate', agent: agentId, zone: 'governed', options: {} }
+  for (;;) {
+    const found = await shards.ask(agentId, look)
+    const isMissing = 'code' in found && found.code === 'agent_not_found'
+    const outcome = isMissing ? await shards.ask(agentId, make) : found
+    if (!('code' in outcome) || outcome.code === 'agent_exists') return true
+    if (outcome.code === 'storage_full') return false
+    if (statusOf(outcome) !== 503 || !isPatient())
+      throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
     await setTimeout(limits.clusterHeldMs)
-    outcome = await shards.ask(agentId, command)
   }
-  if (outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'agent_exists')) return
-  throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
 }
 
 /** How stores are brought up to their logs (src/backup/space.ts). */

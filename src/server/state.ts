@@ -58,6 +58,8 @@ export class ServerState {
   readonly #settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>
   readonly #log: Logger
   #timer: NodeJS.Timeout | undefined
+  /** Writes of the start that the disk had no space for. */
+  #pending: (() => Promise<boolean>)[] = []
 
   constructor(settings: Pick<Config, 'dataDir' | 'logDir' | 'freeBytesMin'>, log: Logger) {
     this.#settings = settings
@@ -75,12 +77,31 @@ export class ServerState {
     this.#timer = setInterval(() => this.#look(), limits.diskWatchMs)
   }
 
+  /**
+   * Carries out a write of the start, and again after each look at the disk until it is done: a server starts on a full
+   * disk, too.
+   * @param write resolves false where the disk has no space for it
+   */
+  async writeAtStart(write: () => Promise<boolean>): Promise<void> {
+    if (!(await write())) this.#pending.push(write)
+  }
+
   stop(): void {
     this.standing.stopping = true
     clearInterval(this.#timer)
   }
 
   #look(): void {
+    this.#compare()
+    const pending = this.#pending.splice(0)
+    for (const write of pending) {
+      this.writeAtStart(write).catch((error: unknown) =>
+        this.#log.error({ err: error }, 'a write of the start failed'),
+      )
+    }
+  }
+
+  #compare(): void {
     const { freeBytesMin } = this.#settings
     if (freeBytesMin === 0) return
     const { free, err } = this.#freeBytes()

@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, rmdirSync, statfsSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  rmdirSync,
+  statfsSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -13,6 +22,7 @@ import { call, startServer, type TestServer } from '../support/server/server.js'
 
 const DISK_BYTES = 24 * 1_048_576
 const MARK_BYTES = 4 * 1_048_576
+const PAGE_BYTES = 4_096
 
 const missing =
   process.platform !== 'linux' || process.getuid?.() !== 0 ? 'no root to mount a small disk' : undefined
@@ -58,6 +68,18 @@ function takeAllBut(bytes: number): void {
 
 function giveBack(): void {
   rmSync(join(disk, 'ballast'))
+}
+
+/** Cuts the zeros behind the last page of a store, as a store is that was restored from a backup. */
+function dropPreallocated(file: string): void {
+  const bytes = readFileSync(file)
+  let used = bytes.length
+  while (bytes[used - 1] === 0) used--
+  truncateSync(file, Math.ceil(used / PAGE_BYTES) * PAGE_BYTES)
+}
+
+function addressFile(): string {
+  return join(disk, 'data/address')
 }
 
 /** Writes record `n`. @returns the status; 0 where the process ended */
@@ -146,6 +168,30 @@ describe.skipIf(leftOut(missing))('a disk that fills up', () => {
     await server.halt()
     await start()
     await expectAll()
+  })
+
+  it('lets a server start that only reads, and has it write once there is space', async () => {
+    // Without this agent, which the start makes where it is missing.
+    await start({ SERVICE_AGENT_ID: 'other' })
+    expect(await write(0)).toBe(201)
+    expect(await server.halt()).toBe(0)
+    for (const shard of [0, 1]) dropPreallocated(join(disk, `data/shard-${shard}/data.mdb`))
+    takeAllBut(0)
+    for (const agent of ['other', 'later']) {
+      await start({ SERVICE_AGENT_ID: agent })
+      expect(await statusOf('/readyz')).toBe(503)
+      expect(await write(1)).toBe(507)
+      await expectAll()
+      // Never an empty one.
+      expect([existsSync(addressFile()), existsSync(`${addressFile()}.tmp`)]).toEqual([false, false])
+      if (agent === 'other') expect(await server.halt()).toBe(0)
+    }
+    giveBack()
+    await eventually(async () => (await statusOf('/readyz')) === 200)
+    await eventually(async () => (await call(server, 'GET /v1/agents/later/status')).status === 200)
+    await eventually(async () => existsSync(addressFile()))
+    expect(readFileSync(addressFile(), 'utf8')).toBe(`${server.url}\n`)
+    expect(await write(1)).toBe(201)
   })
 
   it('is met before LMDB writes: 507 for what cannot be written, no thread ends, however little is left', async () => {

@@ -1,4 +1,5 @@
 import { appendFileSync } from 'node:fs'
+import { isLackOfSpace } from '../../src/base/durable-file.js'
 import type { CheckedRecords } from '../../src/protocol/import-messages.js'
 import { partHead } from '../../src/protocol/import-parts.js'
 
@@ -12,11 +13,7 @@ export function stagePart(path: string, records: CheckedRecords): boolean {
     appendFileSync(path, records.chunk)
     return true
   } catch (error) {
-    if (isFull(error)) return false
+    if (isLackOfSpace(error)) return false
     throw error
   }
-}
-
-function isFull(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOSPC' || error.code === 'EDQUOT')
 }

@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it } from 'vitest'
+import { expect, it, vi } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
 import { createLogger } from '../../../src/base/log.js'
 import { ServerState } from '../../../src/server/state.js'
 
@@ -30,3 +31,20 @@ function watched(dataDir: string, freeBytesMin: number): { state: ServerState; l
   state.stop()
   return { state, lines }
 }
+
+it('carries out a write of the start again after each look at the disk, until it is done', async () => {
+  vi.useFakeTimers()
+  const lines: string[] = []
+  const log = createLogger('warn', 'front', { write: (line: string) => void lines.push(line) })
+  const state = new ServerState({ dataDir: tmpdir(), freeBytesMin: 0 }, log)
+  state.start()
+  const answers = [false, false, true]
+  const write = vi.fn(async () => answers.shift() ?? true)
+  await state.writeAtStart(write)
+  expect(write).toHaveBeenCalledTimes(1)
+  await vi.advanceTimersByTimeAsync(10 * limits.diskWatchMs)
+  expect(write).toHaveBeenCalledTimes(3)
+  state.stop()
+  vi.useRealTimers()
+  expect(lines).toEqual([])
+})
