@@ -4,7 +4,7 @@ import { type Condition, type Effort, fieldOf, matchesAny } from '../strand/cond
 import type { TokenClaims } from './jwt.js'
 
 /** What a user's token can be allowed to do with a record (docs/adr/0012-row-policies.md). */
-export const policyActions = ['read', 'write', 'delete'] as const
+export const policyActions = ['read', 'write', 'delete', 'erase'] as const
 
 export type PolicyAction = (typeof policyActions)[number]
 

@@ -208,15 +208,15 @@ export class Credentials {
 }
 
 /** What a route asks of a credential. */
-type Access = Pick<RouteBase, 'scope' | 'orScope' | 'users'>
+type Access = Pick<RouteBase, 'scope' | 'orScopes' | 'users'>
 
-function allow(principal: Principal, { scope, orScope, users }: Access): Principal | Refusal {
+function allow(principal: Principal, { scope, orScopes, users }: Access): Principal | Refusal {
   if (principal.user !== undefined) {
     return users === true ? principal : refuse('forbidden', 'Expected a key, not the token of a user')
   }
   if (scope === 'none' || scope === 'any') return principal
   if (principal.scopes.has(scope) || principal.scopes.has('admin:*')) return principal
-  if (orScope !== undefined && principal.scopes.has(orScope)) return principal
+  if (orScopes?.some((one) => principal.scopes.has(one)) === true) return principal
   return refuse('forbidden', `Expected a key with the scope ${scope}`)
 }
 

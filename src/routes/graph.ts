@@ -87,7 +87,7 @@ const remove: CommandRoute = {
   kind: 'command',
   method: 'del',
   path: '/v1/graph/edges',
-  scope: 'records:write',
+  scope: 'records:delete',
   bodyBytesMax: 0,
   errors: ['agent_not_found', 'edge_not_found', 'zone_immutable', 'proposal_open', 'import_open'],
   docs: {

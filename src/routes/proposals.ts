@@ -150,7 +150,11 @@ type VoteName = keyof typeof summaries
 
 /** POST /v1/proposals/:id/approve, /reject, /cancel */
 function voteRoute(vote: VoteName): CommandRoute {
-  const anyProposer = { scope: 'records:write', orScope: 'agents:admin', users: true } as const
+  const anyProposer = {
+    scope: 'records:delete',
+    orScopes: ['records:erase', 'agents:admin'],
+    users: true,
+  } as const
   return {
     kind: 'command',
     method: 'post',

@@ -178,8 +178,8 @@ export interface RouteBase {
   path: string
   /** The scope that a key needs; `any` is for every key, `none` is open to everyone. */
   scope: Scope | 'any' | 'none'
-  /** Another scope that does as well. */
-  orScope?: Scope
+  /** Other scopes that do as well. */
+  orScopes?: readonly Scope[]
   /** A write that is taken even while the disk is full: one that takes something away from an attacker. */
   whileFull?: true
   /** Users' tokens are taken too, and the agent's row policies decide (docs/adr/0012-row-policies.md). */

@@ -8,6 +8,8 @@ import { Proposed } from './proposals.js'
 export const scopes = [
   'records:read',
   'records:write',
+  'records:delete',
+  'records:erase',
   'ingest',
   'agents:admin',
   'proposals:decide',
@@ -17,7 +19,13 @@ export const scopes = [
 
 export type Scope = (typeof scopes)[number]
 
-const ScopeList = Type.Array(Type.Enum([...scopes]), { minItems: 1, maxItems: scopes.length })
+const ScopeList = Type.Array(Type.Enum([...scopes]), {
+  minItems: 1,
+  maxItems: scopes.length,
+  description:
+    'What the key may do. records:write appends and no more; records:delete deletes and restores records and removes ' +
+    'edges; records:erase destroys bodies',
+})
 const AgentList = Type.Array(
   Type.String({
     pattern: '^[A-Za-z0-9_.:-]{0,258}\\*?$',

@@ -7,10 +7,10 @@ import { ConditionBody } from './query.js'
 
 const RowPolicy = Type.Object(
   {
-    actions: Type.Array(Type.Enum(['read', 'write', 'delete']), {
+    actions: Type.Array(Type.Enum(['read', 'write', 'delete', 'erase']), {
       minItems: 1,
-      maxItems: 3,
-      description: 'What it allows; delete stands for restore, too',
+      maxItems: 4,
+      description: 'What it allows; delete stands for restore, too, and never for erase',
     }),
     conditions: Type.Array(ConditionBody, {
       maxItems: limits.whereConditionsMax,

@@ -182,7 +182,7 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
 
   it('tells keys of one line, and keys that are younger than the proposal, why they cannot approve', async () => {
     const maker = await scopedKey(server, ['admin:*'])
-    const made = await keyMadeBy(server, maker.key, { scopes: ['records:write', 'proposals:decide'] })
+    const made = await keyMadeBy(server, maker.key, { scopes: ['records:delete', 'proposals:decide'] })
     const [hash] = await writeMany(server, 'protected', [{ n: 1 }])
     const asked = await call(server, `DELETE /v1/agents/protected/records/${hash}`, { key: made.key })
     const younger = await scopedKey(server, ['proposals:decide'])

@@ -33,8 +33,8 @@ describe('rules as rows and as a text', () => {
     ['{}', 'Expected a list of rules'],
     ['[1]', 'Rule 1: Expected an object of actions and conditions'],
     ['[{"actions":["read"],"conditions":[],"name":"x"}]', 'Rule 1: Expected an object of'],
-    ['[{"actions":[],"conditions":[]}]', 'Rule 1: Expected actions of read, write and delete'],
-    ['[{"actions":["read","erase"],"conditions":[]}]', 'Rule 1: Expected actions of'],
+    ['[{"actions":[],"conditions":[]}]', 'Rule 1: Expected actions of read, write, delete and erase'],
+    ['[{"actions":["read","destroy"],"conditions":[]}]', 'Rule 1: Expected actions of'],
     [
       '[{"actions":["read"],"conditions":[{"field":"a","op":"like","value":1}]}]',
       'Rule 1: Expected condition 1',

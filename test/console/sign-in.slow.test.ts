@@ -91,6 +91,8 @@ describe.skipIf(noBrowser)('signing in to the console', () => {
   it.each([
     ['records:read', reading],
     ['records:write', []],
+    ['records:delete', []],
+    ['records:erase', []],
     ['ingest', []],
     ['agents:admin', []],
     ['proposals:decide', ['Proposals']],

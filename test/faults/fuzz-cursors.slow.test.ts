@@ -88,7 +88,7 @@ beforeAll(async () => {
   for (const agent of ['paged', 'paper', 'pay']) await newAgent(server, agent)
   await newAgent(server, 'guarded', 'protected')
   const hashes = await fill(server, 'guarded', { from: 0, count: 6 })
-  const { key } = await scopedKey(server, ['records:write'])
+  const { key } = await scopedKey(server, ['records:delete'])
   for (const hash of hashes) await ask(server, `DELETE /v1/agents/guarded/records/${hash}`, { key })
   await fill(server, 'paged', { from: 0, count: RECORDS })
   for (const [src, edge_type, dst] of [

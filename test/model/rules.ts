@@ -69,8 +69,13 @@ export function endsOf(asked: Asked): string[] {
 function scopesFor(asked: Asked): string[] {
   if (asked.kind === 'createAgent') return ['agents:admin']
   if (asked.kind === 'vote')
-    return asked.vote === 'cancel' ? ['records:write', 'agents:admin'] : ['proposals:decide']
-  if (asked.kind === 'mutate') return [isOfAgent(asked.mutation) ? 'agents:admin' : 'records:write']
+    return asked.vote === 'cancel'
+      ? ['records:delete', 'records:erase', 'agents:admin']
+      : ['proposals:decide']
+  if (asked.kind === 'mutate') {
+    if (isOfAgent(asked.mutation)) return ['agents:admin']
+    return [asked.mutation.action === 'erase' ? 'records:erase' : 'records:delete']
+  }
   const ingests = asked.kind === 'ingest' || asked.kind === 'ingestMany'
   return [ingests || (asked.kind === 'write' && asked.via === 'ingest') ? 'ingest' : 'records:write']
 }

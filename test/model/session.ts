@@ -80,8 +80,10 @@ export class Session {
       scopes: ['admin:*'],
       reach: '',
     })
-    const all = ['records:read', 'records:write', 'ingest', 'agents:admin', 'proposals:decide'] as const
-    await this.#addActor('writer', all.slice(0, 4))
+    const changing = ['records:delete', 'records:erase', 'agents:admin'] as const
+    const all = ['records:read', 'records:write', 'ingest', ...changing, 'proposals:decide'] as const
+    await this.#addActor('writer', all.slice(0, -1))
+    await this.#addActor('appender', all.slice(0, 3))
     await this.#addActor('decider', ['records:read', 'proposals:decide'])
     await this.#addActor('limited', all, { reach: 'a' })
     await this.#addActor('admin', ['admin:*'])

@@ -17,6 +17,7 @@ const pick = fc.nat({ max: 30 })
 /** Mostly somebody who may. */
 const by = fc.oneof(
   { weight: 24, arbitrary: fc.constantFrom('root', 'writer', 'admin', 'second', 'deputy') },
+  { weight: 3, arbitrary: fc.constant('appender') },
   { weight: 3, arbitrary: fc.constant('limited') },
   { weight: 1, arbitrary: fc.constant('decider') },
 )

@@ -95,6 +95,7 @@ describe('a scope', () => {
     ['records:write', 'POST /v1/agents/team-a/records', write],
     ['records:write', 'POST /v1/collections/team-a/records', write],
     ['records:write', 'POST /v1/agents/team-a/records/batch', { body: { records: [{ data: {} }] } }],
+    ['records:write', 'POST /v1/graph/edges', { body: { src: 'team-a', dst: 'team-a', edge_type: 'is' } }],
     ['ingest', 'POST /v1/ingest/team-a', { body: { n: 1 } }],
     ['admin:*', 'GET /v1/admin/api-keys', {}],
   ]

@@ -134,7 +134,7 @@ describe('adding an edge', () => {
   it('takes a key with the scope that reaches both ends, and no user', async () => {
     const [a = '', b = '', c = ''] = await agents(3)
     const reader = await scopedKey(server, ['records:read', 'ingest', 'agents:admin'])
-    const limited = await scopedKey(server, ['records:write'], [a, b])
+    const limited = await scopedKey(server, ['records:write', 'records:delete'], [a, b])
     const user = await signUp(server, 'edges@example.org')
     const outcomes: unknown[] = []
     for (const [key, link] of [
@@ -150,6 +150,9 @@ describe('adding an edge', () => {
     }
     expect(outcomes).toEqual([403, 403, 403, 403, 403, 403, 403, 403, 403, 403, 401, 401])
     expect((await addEdge(server, [a, b], { key: limited.key })).status).toBe(201)
+    const { key: appends } = await scopedKey(server, ['records:write', 'records:erase', 'ingest'])
+    const kept = await leavesUnchanged(server, a, () => removeEdge(server, [a, b], { key: appends }))
+    expect(codeOf(kept)).toEqual([403, 'forbidden'])
     expect((await removeEdge(server, [a, b], { key: limited.key })).status).toBe(200)
     for (const path of [`edges/${a}`, `traverse/${a}`]) {
       expect((await ask(server, `GET /v1/graph/${path}`, { key: user })).status).toBe(403)

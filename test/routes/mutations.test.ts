@@ -94,17 +94,34 @@ describe('deleting and restoring', () => {
     }
   })
 
-  it('need the scope to write', async () => {
+  it('need a scope of their own: a key that appends cannot destroy', async () => {
     const hash = await write()
-    const { key } = await scopedKey(server, ['records:read', 'ingest', 'agents:admin'])
-    for (const route of [
-      `DELETE /v1/agents/a/records/${hash}`,
-      `POST /v1/agents/a/records/${hash}/restore`,
-      `POST /v1/agents/a/records/${hash}/erase`,
-    ]) {
+    const others = ['records:read', 'records:write', 'ingest', 'agents:admin'] as const
+    const { key: deletes } = await scopedKey(server, [...others, 'records:delete'])
+    const { key: erases } = await scopedKey(server, [...others, 'records:erase'])
+    for (const [route, key] of [
+      [`DELETE /v1/agents/a/records/${hash}`, erases],
+      [`POST /v1/agents/a/records/${hash}/restore`, erases],
+      [`POST /v1/agents/a/records/${hash}/erase`, deletes],
+    ] as const) {
       expect(await refusedUnchanged(() => ask(server, route, { key }))).toEqual([403, 'forbidden'])
       expect(await refusedUnchanged(() => ask(server, route, { key: null }))).toEqual([401, 'unauthorized'])
     }
+  })
+
+  it('are open to a key with their scope alone', async () => {
+    const hash = await write()
+    const { key: deletes } = await scopedKey(server, ['records:delete'])
+    const { key: erases } = await scopedKey(server, ['records:erase'])
+    const statuses: number[] = []
+    for (const [route, key] of [
+      [`DELETE /v1/agents/a/records/${hash}`, deletes],
+      [`POST /v1/agents/a/records/${hash}/restore`, deletes],
+      [`POST /v1/agents/a/records/${hash}/erase`, erases],
+    ] as const) {
+      statuses.push((await ask(server, route, { key })).status)
+    }
+    expect(statuses).toEqual([200, 200, 200])
   })
 
   it('answer 413 for a body that they have no use for', async () => {

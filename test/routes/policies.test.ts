@@ -88,7 +88,7 @@ describe('replacing the policies of an agent', () => {
   it.each([
     ['no list', {}, '/policies'],
     ['a policy without actions', [{ actions: [], conditions: [] }], '/policies/0/actions'],
-    ['an action that is none', [{ actions: ['erase'], conditions: [] }], '/policies/0/actions/0'],
+    ['an action that is none', [{ actions: ['destroy'], conditions: [] }], '/policies/0/actions/0'],
     ['a policy without conditions', [{ actions: ['read'] }], '/policies/0/conditions'],
     ['another member', [{ ...ownRows, name: 'x' }], '/policies/0/name'],
     [

@@ -27,7 +27,7 @@ beforeAll(async () => {
   const env = { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '3600', SERVICE_SHARDS: '2' }
   server = await startAuthServer({ env })
   ;({ key: decider, key_id: deciderId } = await scopedKey(server, ['proposals:decide']))
-  ;({ key: writer, key_id: writerId } = await scopedKey(server, ['records:write', 'records:read']))
+  ;({ key: writer, key_id: writerId } = await scopedKey(server, ['records:delete', 'records:read']))
 })
 afterAll(() => server.stop())
 
@@ -107,7 +107,7 @@ describe('a proposal', () => {
   it('is cancelled by its proposer or an admin key, and by nobody else', async () => {
     const agent = await newAgent(server, 'cancelled', 'protected')
     const [first, second] = [await propose(agent), await propose(agent)]
-    const { key: other } = await scopedKey(server, ['records:write', 'proposals:decide'])
+    const { key: other } = await scopedKey(server, ['records:delete', 'proposals:decide'])
     expect(codeOf(await leavesUnchanged(server, agent, () => vote(first.id, 'cancel', other)))).toEqual([
       403,
       'forbidden',
@@ -178,7 +178,7 @@ describe('a proposal', () => {
   it('takes votes of keys with the scope, that reach its agent', async () => {
     const agent = await newAgent(server, 'scoped', 'protected')
     const { id } = await propose(agent)
-    const { key: elsewhere } = await scopedKey(server, ['proposals:decide', 'records:write'], ['other'])
+    const { key: elsewhere } = await scopedKey(server, ['proposals:decide', 'records:delete'], ['other'])
     for (const how of ['approve', 'reject']) {
       for (const key of [writer, elsewhere]) {
         const refused = await leavesUnchanged(server, agent, () => vote(id, how, key))

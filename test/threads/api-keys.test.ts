@@ -110,6 +110,41 @@ it('takes keys from before makers were kept for keys of the root key, each a lin
   expect(child.row).toMatchObject({ madeBy: 'key_old', line: 'key_old' })
 })
 
+it('lets keys from before deleting and erasing had scopes of their own do what they could, and says so', async () => {
+  const scopes = ['records:read', 'records:write', 'ingest']
+  const old = {
+    keyId: 'key_old',
+    name: 'old',
+    scopes,
+    agents: [],
+    digest: '00',
+    createdAtMs: shard.nowMs,
+    madeBy: 'root',
+    line: 'key_old',
+  }
+  const { apiKeys, root } = shard.environment
+  root.transactionSync(() => apiKeys.put(Buffer.from(old.keyId), Buffer.from(JSON.stringify(old))))
+  await shard.reopen()
+  const made = madeOf(shard.ask({ ...create({}), scopes })).row.keyId
+  const scopesOf = () =>
+    Object.fromEntries(
+      shard.store.apiKeys.page({ after: '', limit: 9 }).rows.map(({ keyId, scopes: its }) => [keyId, its]),
+    )
+  const expected = {
+    key_old: ['records:read', 'records:write', 'records:delete', 'records:erase', 'ingest'],
+    [made]: scopes,
+  }
+  expect(scopesOf()).toEqual(expected)
+  // A row that is written again stays as it is.
+  const uses: [string, number][] = [
+    ['key_old', 7],
+    [made, 7],
+  ]
+  shard.ask({ kind: 'apiKeysUsed', uses, options: {} })
+  await shard.reopen()
+  expect(scopesOf()).toEqual(expected)
+})
+
 it('keeps the uses of keys, and brings none back that was deleted', () => {
   const { keyId } = madeOf(shard.ask(create({}))).row
   const uses = (ids: string[], atMs: number) =>

@@ -23,11 +23,12 @@ export function recordMutate(
   group: CommitGroup,
 ): Decision {
   const { action, access, hash } = command
-  const agent = targetAgent(state, { ...command, emerge: false, needs: 'delete' }, group)
+  const needs = action === 'erase' ? 'erase' : 'delete'
+  const agent = targetAgent(state, { ...command, emerge: false, needs }, group)
   if ('code' in agent) return agent
   const record = state.store.findRecord(agent, hash)
   if (record === undefined) return noSuchRecord(hash)
-  const forbidden = policyRefusal(agent, record, access)
+  const forbidden = policyRefusal(agent, record, { access, needs })
   if (forbidden !== undefined) return forbidden
   if (isReservedType(record.type)) return refuse('forbidden', 'Expected a user record, got one of the server')
   const mutation = { action, target: record.hash, targetSeq: record.seq }
@@ -43,12 +44,12 @@ export function recordMutate(
   )
 }
 
-/** A user needs a delete policy that allows the record; a record that it may not read is answered with 404. */
+/** A user needs a policy that allows this of the record; a record that it may not read is answered with 404. */
 function policyRefusal(
   agent: Agent,
   { hash, body }: { hash: string; body: Uint8Array },
-  access: UserAccess | undefined,
+  { access, needs }: { access: UserAccess | undefined; needs: 'delete' | 'erase' },
 ): Refusal | undefined {
-  if (covers(grantOf(agent, 'delete', access), body)) return undefined
+  if (covers(grantOf(agent, needs, access), body)) return undefined
   return covers(grantOf(agent, 'read', access), body) ? notAllowed : noSuchRecord(hash)
 }

@@ -57,7 +57,7 @@ export class ApiKeyTable {
         continue
       }
       assert(row.keyId === keyId, 'a key is kept under its id')
-      apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify(row)))
+      apiKeys.put(Buffer.from(keyId), Buffer.from(JSON.stringify({ ...row, scopeSet })))
       if (isAdmin(row)) this.#admins?.set(keyId, row)
     }
   }
@@ -68,8 +68,21 @@ export function isAdmin({ scopes, agents }: Pick<ApiKeyRow, 'scopes' | 'agents'>
   return scopes.includes('admin:*') && agents.length === 0
 }
 
-/** Rows without a maker are from a version in which only the root key made keys. */
+/** Which list of scopes a row is made of: in the second one, `records:write` does not delete or erase. */
+const scopeSet = 2
+
+type StoredRow = Omit<ApiKeyRow, 'madeBy' | 'line'> & Partial<ApiKeyRow> & { scopeSet?: number }
+
+/**
+ * Rows without a maker are from a version in which only the root key made keys. Those of the first list of scopes keep
+ * what they could do, and say so.
+ */
 function rowOf(value: Buffer): ApiKeyRow {
-  const row = JSON.parse(value.toString()) as Omit<ApiKeyRow, 'madeBy' | 'line'> & Partial<ApiKeyRow>
-  return { ...row, madeBy: row.madeBy ?? 'root', line: row.line ?? row.keyId }
+  const { scopeSet: set, ...row } = JSON.parse(value.toString()) as StoredRow
+  const scopes = set === undefined ? row.scopes.flatMap((scope) => widened[scope] ?? [scope]) : row.scopes
+  return { ...row, scopes, madeBy: row.madeBy ?? 'root', line: row.line ?? row.keyId }
+}
+
+const widened: Partial<Record<string, string[]>> = {
+  'records:write': ['records:write', 'records:delete', 'records:erase'],
 }

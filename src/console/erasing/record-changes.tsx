@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../client/index.js'
 import { ScopedButton } from '../parts/texts.js'
-import { may, session } from '../shell/session.js'
+import { may, type Scope, session } from '../shell/session.js'
 import { ChangeDialog } from './change-dialog.js'
 import type { ChangedRecord } from './changed-record.js'
 import type { RecordAction } from './words.js'
@@ -20,7 +20,6 @@ export function RecordChanges({ changed, ...about }: ChangedRecord & { changed: 
   const { service, who } = value
   const { row, status } = about
   const shut = shutText(about)
-  const mayChange = may(who, 'records:write')
   const actions: RecordAction[] = [row.state === 'deleted' ? 'restore' : 'delete', 'erase']
   return (
     <section aria-labelledby="changes-title">
@@ -34,8 +33,8 @@ export function RecordChanges({ changed, ...about }: ChangedRecord & { changed: 
           {actions.map((action) => (
             <ScopedButton
               key={action}
-              allowed={mayChange}
-              scope="records:write"
+              allowed={may(who, scopeOf(action))}
+              scope={scopeOf(action)}
               onClick={() => setAsking(action)}
             >
               {buttonNames[action]}
@@ -59,6 +58,10 @@ export function RecordChanges({ changed, ...about }: ChangedRecord & { changed: 
       )}
     </section>
   )
+}
+
+function scopeOf(action: RecordAction): Scope {
+  return action === 'erase' ? 'records:erase' : 'records:delete'
 }
 
 const buttonNames: Record<RecordAction, string> = { delete: 'Delete', restore: 'Restore', erase: 'Erase' }

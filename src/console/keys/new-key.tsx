@@ -16,6 +16,8 @@ const NAME_CHARS_MAX = 128
 const scopes: readonly Scope[] = [
   'records:read',
   'records:write',
+  'records:delete',
+  'records:erase',
   'ingest',
   'agents:admin',
   'proposals:decide',
@@ -128,6 +130,8 @@ interface PartProps {
 function Scopes({ draft: { scopes: chosen }, set }: PartProps) {
   const toggle = (scope: Scope): void =>
     set({ scopes: chosen.includes(scope) ? chosen.filter((one) => one !== scope) : [...chosen, scope] })
+  const writes = chosen.includes('records:write') || chosen.includes('ingest')
+  const destroys = chosen.includes('records:delete') || chosen.includes('records:erase')
   const mayDecide = chosen.includes('proposals:decide') || chosen.includes('admin:*')
   return (
     <fieldset class="scopes">
@@ -140,6 +144,11 @@ function Scopes({ draft: { scopes: chosen }, set }: PartProps) {
           </span>
         </label>
       ))}
+      <p class={writes && destroys ? 'notice' : 'muted'}>
+        A program that writes needs <code>records:write</code> or <code>ingest</code> alone. Without{' '}
+        <code>records:delete</code> and <code>records:erase</code>, a stolen key cannot remove what was
+        written.
+      </p>
       {mayDecide && (
         <p class="notice">
           A key that may decide about proposals needs approval itself once two keys with <code>admin:*</code>{' '}

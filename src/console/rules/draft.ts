@@ -106,7 +106,7 @@ function policyOf(value: unknown): Policy | string {
   if (!Array.isArray(actions) || !Array.isArray(conditions)) return 'Expected lists of actions and conditions'
   const known = policyActions.filter((action) => actions.includes(action))
   if (actions.length === 0 || known.length !== actions.length)
-    return 'Expected actions of read, write and delete, each once'
+    return 'Expected actions of read, write, delete and erase, each once'
   const made: Condition[] = []
   for (const [at, item] of conditions.entries()) {
     const condition = conditionOf(item)

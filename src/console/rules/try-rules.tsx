@@ -129,6 +129,7 @@ const actionNames: Record<PolicyAction, string> = {
   read: 'Read',
   write: 'Write such a record',
   delete: 'Delete and restore',
+  erase: 'Erase',
 }
 
 /** How far reading and judging are, and what went wrong. */

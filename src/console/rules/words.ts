@@ -6,6 +6,7 @@ export const actionMeanings: Record<PolicyAction, string> = {
   read: 'Read, query, export and stream the records',
   write: 'Write such records',
   delete: 'Delete and restore the records',
+  erase: 'Erase the bodies of the records permanently',
 }
 
 /** When new rules hold, by the zone of the agent (docs/OPERATIONS.md, Zones and proposals). */
@@ -24,4 +25,5 @@ export const refusedWords: Record<PolicyAction, string> = {
   read: 'hidden',
   write: 'refused',
   delete: 'refused',
+  erase: 'refused',
 }

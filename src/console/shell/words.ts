@@ -4,7 +4,9 @@ import type { Scope, WhoAmI } from './session.js'
 /** What each scope lets a key do. */
 export const scopeMeanings: Record<Scope, string> = {
   'records:read': 'Read agents, records, live streams and proofs',
-  'records:write': 'Write records, delete and restore them',
+  'records:write': 'Append records and edges, no more',
+  'records:delete': 'Delete and restore records, remove edges',
+  'records:erase': 'Erase the bodies of records permanently',
   ingest: 'Send records through the ingest routes',
   'agents:admin': 'Make agents, change their zones, rules and keys',
   'proposals:decide': 'Approve and reject changes that wait',

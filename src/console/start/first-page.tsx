@@ -188,7 +188,8 @@ function KeyOfItsOwn({ session }: { session: SignedIn }) {
     <>
       <p class="muted">
         It says what the program may do, to which agents and until when, and it can be taken back. A program
-        that writes needs <code>records:write</code>, one that collects logs <code>ingest</code>.
+        that writes needs <code>records:write</code> alone, one that collects logs <code>ingest</code>: both
+        append and no more, so a stolen key cannot delete or erase what was written.
       </p>
       <ScopedButton allowed={may(session.who, 'admin:*')} scope="admin:*" onClick={() => setMaking(true)}>
         New key

@@ -189,10 +189,10 @@ function twinOf(route: Route): object {
 
 function securityOf(route: Route): unknown[] {
   if (route.kind === 'auth') return authSecurity(route)
-  const { scope, orScope, kind, users } = route
+  const { scope, orScopes = [], kind, users } = route
   if (scope === 'none') return []
-  const named = orScope === undefined ? [scope] : [scope, orScope]
-  const scoped = scope === 'any' ? [{ scopedKey: [] }] : named.map((one) => ({ scopedKey: [one] }))
+  const scoped =
+    scope === 'any' ? [{ scopedKey: [] }] : [scope, ...orScopes].map((one) => ({ scopedKey: [one] }))
   const keys = [{ rootKey: [] }, ...scoped]
   const others = users === true ? [{ userToken: [] }] : []
   return kind === 'stream' ? [...keys, ...others, { streamTicket: [] }] : [...keys, ...others]

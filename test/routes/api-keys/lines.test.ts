@@ -5,7 +5,7 @@ import { exportOf } from '../../support/shard/imports.js'
 import { startServer, type TestAnswer, type TestServer } from '../../support/server/server.js'
 
 const audit = 'server::audit'
-const all: Scope[] = ['records:read', 'records:write', 'agents:admin', 'proposals:decide']
+const all: Scope[] = ['records:read', 'records:delete', 'agents:admin', 'proposals:decide']
 
 let server: TestServer
 let made: string[] = []

@@ -16,7 +16,8 @@ beforeAll(async () => {
   server = await startAuthServer()
   ann = await signUp(server, 'ann@example.org')
   bob = await signUp(server, 'bob@example.org')
-  for (const agent of ['notes', 'more', 'blind', 'bare', 'unwritable']) await newAgent(server, agent)
+  for (const agent of ['notes', 'more', 'blind', 'bare', 'unwritable', 'erasable'])
+    await newAgent(server, agent)
   const all = ['read', 'write', 'delete']
   await policies('notes', all)
   await policies('more', all)
@@ -246,6 +247,31 @@ describe('deletes and restores', () => {
         expect([status, body.code]).toEqual([403, 'forbidden'])
       }
     }
+  })
+})
+
+describe('erasing', () => {
+  const write = async (data: object, agent: string) =>
+    (await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })).body.id
+  const erase = (hash: string, agent: string) =>
+    ask(server, `POST /v1/agents/${agent}/records/${hash}/erase`, { key: ann })
+
+  it('takes a policy of its own: one that allows deleting does not allow it', async () => {
+    const kept = await write(own(), 'notes')
+    const refused = await leavesUnchanged(server, 'notes', () => erase(kept, 'notes'))
+    expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
+    await policies('erasable', ['read', 'erase'])
+    const hash = await write(own(), 'erasable')
+    const deleted = await ask(server, `DELETE /v1/agents/erasable/records/${hash}`, { key: ann })
+    expect([deleted.status, deleted.body.code]).toEqual([403, 'forbidden'])
+    expect((await erase(hash, 'erasable')).body).toMatchObject({ state: 'erased' })
+  })
+
+  it('finds no record that the user may not read, nor erase', async () => {
+    await policies('erasable', ['read', 'erase'])
+    const hash = await write(foreign(), 'erasable')
+    const hidden = await leavesUnchanged(server, 'erasable', () => erase(hash, 'erasable'))
+    expect([hidden.status, hidden.body.code]).toEqual([404, 'record_not_found'])
   })
 })
 

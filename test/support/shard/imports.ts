@@ -97,7 +97,7 @@ export async function richStrand(server: TestServer, agent: string, other: strin
   await expectDone(`POST ${path}/rotate-key`, { seed_hex: rotatedSeed })
   await fill(server, agent, { from: 30, count: 5 })
   await expectDone(`PUT ${path}/zone`, { zone: 'protected' })
-  const { key } = await scopedKey(server, ['records:read', 'records:write', 'proposals:decide'])
+  const { key } = await scopedKey(server, ['records:read', 'records:delete', 'proposals:decide'])
   const propose = async (hash: string | undefined) => {
     const { status, body } = await ask(server, `DELETE ${path}/records/${hash}`, { key })
     expect(status).toBe(202)
