@@ -32,9 +32,27 @@ export function mutationRefusals(world: World, agent: string, mutation: Mutation
   const view = viewOf(chainOf(world, agent))
   const refusals = obstacles(world, agent, mutation)
   if (view.zone === 'immutable_core' && !isOfAgent(mutation)) refusals.push('zone_immutable')
-  const open = openOf(world, agent).some((one) => targetOf(one.mutation) === targetOf(mutation))
-  if (view.zone !== 'free' && open) refusals.push('proposal_open')
+  const open = openAbout(world, agent, mutation)
+  if (view.zone !== 'free' && open !== undefined && !supersedes(mutation, open))
+    refusals.push('proposal_open')
   return refusals
+}
+
+function openAbout(world: World, agent: string, mutation: Mutation): Proposal | undefined {
+  return openOf(world, agent).find((one) => targetOf(one.mutation) === targetOf(mutation))
+}
+
+/** Whether a proposal ends the open one about the same record; all proposers of the model are keys. */
+function supersedes({ action }: Mutation, open: Proposal): boolean {
+  return action === 'erase' && open.mutation.action !== 'erase'
+}
+
+/** The end of the proposal that one which is made now supersedes. */
+export function superseded(world: World, agent: string, mutation: Mutation): Settlement {
+  const open = openAbout(world, agent, mutation)
+  if (open === undefined) return { records: [], ends: [] }
+  const about = { state: 'rejected', reason: 'superseded' } as const
+  return { records: [endRecord(world, open, about)], ends: [{ proposal: open, ...about }] }
 }
 
 /** Why a mutation cannot be done as the chain stands. */

@@ -8,6 +8,7 @@ import {
   outcomeOf,
   proposalOf,
   settlement,
+  superseded,
   voteRecord,
   voteRefusals,
   type Expected,
@@ -226,11 +227,13 @@ function mutateVerdict(
       answer: () => mutationAnswer(world, agent, mutation),
     }
   }
+  const ended = superseded(world, agent, mutation)
   const { proposal, record } = proposalOf(world, { agent, mutation }, call.by)
+  proposal.seq += ended.records.length
   return {
     kind: 'done',
     status: 202,
-    grows: [{ agent, records: [record], signed: 'each' }],
+    grows: [{ agent, records: [...ended.records, record], signed: 'each' }],
     answer: () => ({
       proposal_id: `p_${proposal.seq}_${agent}`,
       state: 'proposed',
@@ -240,6 +243,7 @@ function mutateVerdict(
       if (mutation.action === 'rotate_key') {
         proposal.mutation = { ...mutation, public_key: chainOf(world, agent).at(-1)?.body.public_key }
       }
+      end(world, ended)
       world.proposals.push(proposal)
     },
   }

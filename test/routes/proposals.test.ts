@@ -175,6 +175,34 @@ describe('a proposal', () => {
     expect((await headOf(server, agent))?.seq).toBe(0)
   })
 
+  it('is superseded by the erasure of its record, and supersedes none itself', async () => {
+    const agent = await newAgent(server, 'superseded', 'governed')
+    const { key: eraser } = await scopedKey(server, ['records:erase'])
+    const { id, hash } = await propose(agent)
+    const path = `/v1/agents/${agent}/records/${hash}`
+    const asked = await ask(server, `POST ${path}/erase`, { key: eraser })
+    expect(asked.status).toBe(202)
+    const { proposals } = (await list(`?agent=${agent}`)).body
+    expect(proposals).toMatchObject([
+      { proposal_id: id, action: 'delete', state: 'rejected', reason: 'superseded' },
+      { proposal_id: asked.body.proposal_id, action: 'erase', state: 'proposed' },
+    ])
+    for (const [route, key] of [
+      [`DELETE ${path}`, writer],
+      [`POST ${path}/erase`, eraser],
+    ] as const) {
+      const open = await leavesUnchanged(server, agent, () => ask(server, route, { key }))
+      expect([...codeOf(open), open.body.proposal_id]).toEqual([409, 'proposal_open', asked.body.proposal_id])
+    }
+    expect((await vote(asked.body.proposal_id, 'approve', decider)).body.state).toBe('applied')
+    const [restored, waiting] = [await propose(agent), await propose(agent)]
+    expect((await vote(restored.id, 'approve', decider)).body.state).toBe('applied')
+    const restore = `POST /v1/agents/${agent}/records/${restored.hash}`
+    expect((await ask(server, `${restore}/restore`, { key: writer })).status).toBe(202)
+    expect((await ask(server, `${restore}/erase`, { key: eraser })).status).toBe(202)
+    expect((await vote(waiting.id, 'cancel', writer)).body.state).toBe('cancelled')
+  })
+
   it('takes votes of keys with the scope, that reach its agent', async () => {
     const agent = await newAgent(server, 'scoped', 'protected')
     const { id } = await propose(agent)

@@ -188,10 +188,10 @@ describe('zone governed', () => {
   it('has one open proposal about a record, and takes another once that has ended', () => {
     const agent = agentIn('governed')
     const hash = write(agent)
-    const [first, second] = shard.run(mutate('delete', [agent, hash]), mutate('erase', [agent, hash]))
+    const [first, second] = shard.run(mutate('delete', [agent, hash]), mutate('delete', [agent, hash]))
     const id = replyOf(first).proposal_id
     expect(second).toMatchObject({ code: 'proposal_open', extra: { proposal_id: id } })
-    expect(codeOf(shard.ask(mutate('erase', [agent, hash])))).toBe('proposal_open')
+    expect(codeOf(shard.ask(mutate('delete', [agent, hash])))).toBe('proposal_open')
     const [cancelled, next] = shard.run(vote(id, 'cancel', 'ann'), mutate('erase', [agent, hash]))
     expect(replyOf(cancelled).state).toBe('cancelled')
     expect(codeOf(next)).toBe('reply')
@@ -511,6 +511,40 @@ describe('the open proposals about records of one agent', () => {
     const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
     expect(replyOf(shard.ask(vote(zone, 'approve'))).state).toBe('applied')
     expect(proposals('proposed')).toEqual([])
+  })
+})
+
+describe('a proposal about a record that one is open about', () => {
+  const user = 'user::usr_1'
+
+  it.each([
+    ['erase by a key', 'delete by a user', true],
+    ['erase by a key', 'delete by a key', true],
+    ['erase by a key', 'erase by a user', true],
+    ['erase by a user', 'delete by a user', true],
+    ['delete by a key', 'delete by a user', true],
+    ['erase by a key', 'erase by a key', false],
+    // The user could cancel it afterwards.
+    ['erase by a user', 'delete by a key', false],
+    ['erase by a user', 'erase by a user', false],
+    ['delete by a key', 'erase by a user', false],
+    ['delete by a user', 'delete by a user', false],
+  ])('%s supersedes %s: %s', (later, earlier, expected) => {
+    const agent = agentIn('governed')
+    for (const together of [true, false]) {
+      const hash = write(agent)
+      const about = (text: string) => {
+        const action = text.startsWith('erase') ? 'erase' : 'delete'
+        return mutate(action, [agent, hash], text.endsWith('user') ? user : 'key_b')
+      }
+      const outcomes = together
+        ? shard.run(about(earlier), about(later))
+        : [shard.ask(about(earlier)), shard.ask(about(later))]
+      expect(outcomes.map(codeOf)).toEqual(['reply', expected ? 'reply' : 'proposal_open'])
+    }
+    const left = proposals().map(({ state }) => state)
+    const once = expected ? ['rejected', 'proposed'] : ['proposed']
+    expect(left).toEqual([...once, ...once])
   })
 })
 

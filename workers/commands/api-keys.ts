@@ -6,7 +6,7 @@ import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { ApiKeyDeleted } from '../../src/wire/api-keys.js'
 import { apiKeyTold, auditStrand, keyAt, putApiKey, tellAudit } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { makeProposal, proposedAs } from '../mutations/propose.js'
+import { makeProposal, proposedAs, recordsToPropose } from '../mutations/propose.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { isAdmin } from '../store/api-keys.js'
 
@@ -95,8 +95,8 @@ function proposeKey(
   { row, key, line }: { row: ApiKeyRow; key: string; line: string | undefined },
   group: CommitGroup,
 ): Decision {
-  // One for the genesis record of the strand, one for the proposal.
-  const skew = group.reserve(2)
+  // One more for the genesis record of the strand.
+  const skew = group.reserve(1 + recordsToPropose)
   if (skew !== undefined) return skew
   const agent = auditStrand(state, group)
   if ('code' in agent) return agent

@@ -16,6 +16,7 @@ import type { Decision, ShardState } from '../shard/state.js'
 import { proposalTarget, type OpenShare } from '../store/proposals.js'
 import { keepProposal, openAbout, openCount, openShares } from './pending.js'
 import { isOfAgent, type Asked } from './apply.js'
+import { end } from './resolve.js'
 
 /** Makes a proposal, and answers with it: 202. Refused as by `makeProposal`. */
 export function propose(state: ShardState, asked: Asked, group: CommitGroup): Decision {
@@ -31,14 +32,20 @@ export function proposedAs({ agent, seq, effectiveAtMs }: ProposalRow): Proposed
   return { proposalId: proposalId(agent, seq), ...(effectiveAtMs !== undefined && { effectiveAtMs }) }
 }
 
+/** The most records that a proposal writes: its own, and the end of one that it supersedes. */
+export const recordsToPropose = 2
+
 /**
- * Makes a proposal by a record of its own, whose clock reading was reserved; 409 proposal_open if one is open about the
- * same target, 503 overloaded if the agent has too many.
+ * Makes a proposal by a record of its own; an open one about the same target that it supersedes is rejected before that.
+ * `recordsToPropose` clock readings were reserved. 409 proposal_open if another one is open about the same target, 503
+ * overloaded if the agent has too many.
  */
 export function makeProposal(state: ShardState, asked: Asked, group: CommitGroup): ProposalRow | Refusal {
-  const refusal = placeRefusal(state, asked, group)
-  if (refusal !== undefined) return refusal
   const { agent, mutation, principal, line } = asked
+  const open = openAbout(state, group, { agent, target: proposalTarget({ mutation }) })
+  const refusal = placeRefusal(state, asked, { open, group })
+  if (refusal !== undefined) return refusal
+  if (open !== undefined) end(state, { agent, row: open }, { state: 'rejected', reason: 'superseded', group })
   const createdAtMs = state.clock()
   const row: Omit<ProposalRow, 'seq' | 'hash'> = {
     agent: agent.name,
@@ -65,13 +72,26 @@ export function makeProposal(state: ShardState, asked: Asked, group: CommitGroup
 
 const DAY_MS = 86_400_000
 
+/**
+ * Whether a proposal takes the place of an open one about the same target. Nobody keeps a record from being erased by
+ * proposals to delete or restore it, and no user keeps a key from what it may do; a user supersedes users only, since it
+ * could cancel its own proposal afterwards.
+ */
+function supersedes({ mutation, ...author }: Asked, open: ProposalRow): boolean {
+  if (!('target' in mutation)) return false
+  const [byUser, ofUser] = [isUser({ line: lineOf(author) }), isUser({ line: open.line ?? open.proposer })]
+  if (byUser && !ofUser) return false
+  if (open.mutation.action === 'erase') return mutation.action === 'erase' && !byUser && ofUser
+  return mutation.action === 'erase' || (!byUser && ofUser)
+}
+
 function placeRefusal(
   state: ShardState,
-  { agent, mutation, ...author }: Asked,
-  group: CommitGroup,
+  asked: Asked,
+  { open: same, group }: { open: ProposalRow | undefined; group: CommitGroup },
 ): Refusal | undefined {
-  const same = openAbout(state, group, { agent, target: proposalTarget({ mutation }) })
-  if (same !== undefined) {
+  const { agent, mutation, ...author } = asked
+  if (same !== undefined && !supersedes(asked, same)) {
     return refuse('proposal_open', 'Expected no other proposal about the same to be open', {
       extra: { proposal_id: proposalId(agent.name, same.seq) },
     })
@@ -101,7 +121,7 @@ function fullShare(open: readonly OpenShare[], one: OpenShare): string | undefin
     : `The agent has ${limits.proposalsOpenMax} open proposals: wait until one ends`
 }
 
-function isUser({ line }: OpenShare): boolean {
+function isUser({ line }: Pick<OpenShare, 'line'>): boolean {
   return line.startsWith('user:')
 }
 

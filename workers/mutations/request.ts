@@ -6,7 +6,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { applyMutation, isOfAgent, obstacle, type Asked } from './apply.js'
-import { propose } from './propose.js'
+import { propose, recordsToPropose } from './propose.js'
 
 /**
  * The one door of mutations (docs/adr/0014-proposals.md): as the zone of the agent says, applies the mutation at once,
@@ -19,7 +19,8 @@ export function requestMutation(
   group: CommitGroup,
 ): Decision {
   const { agent, mutation } = asked
-  const refusal = zoneRefusal(agent.zone, mutation) ?? obstacle(state, group, asked) ?? group.reserve(1)
+  const refusal =
+    zoneRefusal(agent.zone, mutation) ?? obstacle(state, group, asked) ?? group.reserve(recordsToPropose)
   if (refusal !== undefined) return refusal
   if (agent.zone !== 'free') return propose(state, asked, group)
   const record = applyMutation(state, asked, group)

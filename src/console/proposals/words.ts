@@ -61,6 +61,7 @@ export function reasonText(reason: string): string {
 }
 
 const reasons: Record<string, string> = {
+  superseded: 'another proposal about the same record took its place',
   zone_changed: 'the zone of the agent changed meanwhile',
   already_deleted: 'the record was deleted meanwhile',
   already_erased: 'the record was erased meanwhile',
