@@ -21,7 +21,8 @@ import { consistencyPath, inclusionPath, treeRoot, type LeafReader } from '../sr
 import { recordLine } from '../src/strand/strand-export.js'
 import { checkLines } from './import/check.js'
 import { stagePart } from './import/stage.js'
-import { covers } from './shard/row-access.js'
+import { allows } from '../src/auth/row-policy.js'
+import { grantOfText } from '../src/auth/grant.js'
 import { openEnvironment, type Environment } from './store/environment.js'
 import { erasedCommitment } from './store/erasures.js'
 import type { StoredRecord } from './store/record-codec.js'
@@ -142,7 +143,8 @@ function exportLine(record: StoredRecord, { shard, strand, publicKeys, readable 
     sealedBy: record.sealedBy,
   }
   if (erased) return recordLine(line)
-  if (!namesKey(record.type) && !covers(readable, record.body)) return recordLine({ ...line, withheld: true })
+  const hides = readable !== undefined && !allows(grantOfText(readable).conditions, record.body)
+  if (hides && !namesKey(record.type)) return recordLine({ ...line, withheld: true })
   return recordLine({
     ...line,
     salt: asBuffer(record.salt).toString('hex'),

@@ -41,19 +41,48 @@ const doubtful = [
 const PLACEHOLDER_CHARS_MAX = 256
 
 /**
- * Puts a user's claims into the policies that allow an action.
+ * What policies allow one user for one action: these policies, and the values of the placeholders that they name, each
+ * once, however often it is named.
+ */
+export interface GrantParts {
+  policies: Pick<Policy, 'conditions'>[]
+  /** By placeholder; those that the user lacks are absent. */
+  values: Record<string, unknown>
+}
+
+/** The policies that allow an action, and the claims of a user that they name. */
+export function grantFor(
+  policies: readonly Policy[],
+  action: PolicyAction,
+  claims: PolicyClaims,
+): GrantParts {
+  const granting = policies.filter(({ actions }) => actions.includes(action))
+  const values: Record<string, unknown> = {}
+  for (const name of placeholdersOf(granting)) {
+    const value = claimOf(name, claims)
+    if (value !== undefined) values[name] = value
+  }
+  return { policies: granting.map(({ conditions }) => ({ conditions })), values }
+}
+
+/**
+ * Puts the values of a grant into its policies.
  * @returns the conditions of each policy that is left, for `allows`. A policy whose conditions name a claim that the
  *   user lacks is left out, since a missing claim never matches, under `ne` no more than under `eq`.
  */
+export function resolveGrant({ policies, values }: GrantParts): Condition[][] {
+  return policies
+    .map(({ conditions }) => resolveAll(conditions, values))
+    .filter((conditions) => conditions !== undefined)
+}
+
+/** Puts a user's claims into the policies that allow an action. */
 export function resolvePolicies(
   policies: readonly Policy[],
   action: PolicyAction,
   claims: PolicyClaims,
 ): Condition[][] {
-  return policies
-    .filter(({ actions }) => actions.includes(action))
-    .map(({ conditions }) => resolveAll(conditions, claims))
-    .filter((conditions) => conditions !== undefined)
+  return resolveGrant(grantFor(policies, action, claims))
 }
 
 /**
@@ -68,27 +97,68 @@ export function allows(
   return matchesAny(body, resolved, effort)
 }
 
-function resolveAll(conditions: readonly Condition[], claims: PolicyClaims): Condition[] | undefined {
+type Values = GrantParts['values']
+
+function resolveAll(conditions: readonly Condition[], values: Values): Condition[] | undefined {
   const resolved: Condition[] = []
   for (const condition of conditions) {
-    const value = resolveValue(condition, claims)
+    const value = resolveValue(condition, values)
     if (value === undefined) return undefined
     resolved.push({ ...condition, value })
   }
   return resolved
 }
 
-function resolveValue({ op, value }: Condition, claims: PolicyClaims): unknown {
+function resolveValue({ op, value }: Condition, values: Values): unknown {
   if (op === 'exists') return value !== false
-  if (op !== 'in' || !Array.isArray(value)) return resolveOne(value, claims)
-  return value.map((item) => resolveOne(item, claims)).filter((item) => item !== undefined)
+  if (op !== 'in' || !Array.isArray(value)) return resolveOne(value, values)
+  return value.map((item) => resolveOne(item, values)).filter((item) => item !== undefined)
 }
 
 /** A literal as it is; for a placeholder the claim, or `undefined` when the user lacks it. */
-function resolveOne(value: unknown, claims: PolicyClaims): unknown {
-  if (!isPlaceholder(value)) return value
-  const path = value.slice(SIGN.length)
+function resolveOne(value: unknown, values: Values): unknown {
+  return isPlaceholder(value) ? values[value] : value
+}
+
+/** Every placeholder that the conditions of policies name. */
+function placeholdersOf(policies: readonly Pick<Policy, 'conditions'>[]): Set<string> {
+  const names = new Set<string>()
+  for (const { op, value } of policies.flatMap(({ conditions }) => conditions)) {
+    for (const item of op === 'in' && Array.isArray(value) ? value : [value]) {
+      if (isPlaceholder(item)) names.add(item)
+    }
+  }
+  return names
+}
+
+function claimOf(placeholder: string, claims: PolicyClaims): unknown {
+  const path = placeholder.slice(SIGN.length)
   return path.split('.').includes('__proto__') ? undefined : fieldOf(claims, path)
+}
+
+/**
+ * The most bytes that policies can take with the claims of any user put in. Claims whose paths have the same length have
+ * no member in common, so all of them together are no longer than the metadata of a user.
+ * @param metadataBytesMax SERVICE_AUTH_METADATA_MAX_BYTES
+ */
+export function grantBytesAtMost(policies: readonly Policy[], metadataBytesMax: number): number {
+  const names = [...placeholdersOf(policies)]
+  const depths = new Set(names.map((name) => (isMetadata(name) ? name.split('.').length : 0)))
+  depths.delete(0)
+  const others = names.filter((name) => !isMetadata(name)).length
+  const texts = bytesOf({ policies, values: names }) + names.length
+  return texts + depths.size * metadataBytesMax + others * IDENTITY_BYTES
+}
+
+/** The longest user id or e-mail as JSON, and a brace or comma. */
+const IDENTITY_BYTES = 512
+
+function isMetadata(placeholder: string): boolean {
+  return /^\$jwt\.(?:app|user)_metadata\./.test(placeholder)
+}
+
+function bytesOf(value: unknown): number {
+  return new TextEncoder().encode(JSON.stringify(value)).length
 }
 
 /**
@@ -107,16 +177,23 @@ export function policyFaults(policies: readonly Policy[]): Fault[] {
 }
 
 /**
- * Which lists of policies are too long to be set. Imported strands can have longer ones from before there was a bound.
+ * Which lists of policies are too long to be set, or name a placeholder twice. Imported strands can have such ones from
+ * before that was refused.
  */
-export function longListFaults(policies: readonly Policy[]): Fault[] {
+export function listFaults(policies: readonly Policy[]): Fault[] {
   return policies.flatMap(({ conditions }, index) =>
     conditions.flatMap(({ op, value }, place) => {
-      if (op !== 'in' || !Array.isArray(value) || value.length <= conditionLimits.whereItemsMax) return []
-      const pointer = `/policies/${index}/conditions/${place}/value`
-      return [fault(pointer, `Expected at most ${conditionLimits.whereItemsMax} items with in`)]
+      const detail = op === 'in' && Array.isArray(value) ? listFault(value) : undefined
+      return detail === undefined ? [] : [fault(`/policies/${index}/conditions/${place}/value`, detail)]
     }),
   )
+}
+
+function listFault(items: readonly unknown[]): string | undefined {
+  const { whereItemsMax } = conditionLimits
+  if (items.length > whereItemsMax) return `Expected at most ${whereItemsMax} items with in`
+  const named = items.filter(isPlaceholder)
+  return new Set(named).size < named.length ? 'Expected each placeholder once in a list' : undefined
 }
 
 function conditionFaults({ field, op, value }: Condition, pointer: string): Fault[] {

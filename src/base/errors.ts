@@ -20,6 +20,7 @@ export const errorCatalogue = {
   passkey_failed: { status: 401, title: 'The passkey was not verified' },
   license_required: { status: 402, title: 'The auth add-on needs a valid license key' },
   forbidden: { status: 403, title: 'The credential does not allow this' },
+  grant_too_large: { status: 403, title: 'The policies take too many bytes with the claims of the token' },
   email_not_verified: { status: 403, title: 'The e-mail is not verified yet' },
   zone_immutable: { status: 403, title: 'The zone of this agent allows no mutation' },
   not_found: { status: 404, title: 'No such resource' },

@@ -35,6 +35,8 @@ export interface StreamBounds {
   shares: ShareCounts
   /** Bytes of events that wait for their readers. */
   unsent: UnsentBytes
+  /** Bytes of what users may read, which their streams hold. */
+  grants: UnsentBytes
 }
 
 /** The bounds of a process with one front. */
@@ -56,6 +58,11 @@ export function ownStreamBounds(perPrincipal: number): StreamBounds {
     count: new OwnCount(),
     shares: new Shares(perPrincipal),
     unsent: ownUnsent(limits.streamUnsentBytesPerPrincipalMax),
+    grants: new UnsentBytes({
+      max: limits.streamGrantBytesMax,
+      total: new OwnCount(),
+      shares: new Shares(limits.streamGrantBytesPerPrincipalMax),
+    }),
   }
 }
 
@@ -70,11 +77,12 @@ export function ownUnsent(perPrincipalMax: number = limits.unsentBytesPerPrincip
 
 /** The memory of bounds that several fronts share. */
 export interface BoundsMemory {
-  /** Connections, streams, and bytes of answers and of events. */
+  /** Connections, streams, and bytes of answers, of events and of grants. */
   counts: SharedArrayBuffer
   streams: SharedTableMemory
   answers: SharedTableMemory
   events: SharedTableMemory
+  grants: SharedTableMemory
   global: SharedTableMemory
   auth: SharedTableMemory
 }
@@ -92,10 +100,11 @@ export function boundsMemory({ connectionsMax }: BoundSettings): BoundsMemory {
   const readers = Math.min(connectionsMax, READERS_MAX)
   const table = (keysMax: number) => sharedTableMemory(keysMax, secret)
   return {
-    counts: new SharedArrayBuffer(16),
+    counts: new SharedArrayBuffer(5 * Int32Array.BYTES_PER_ELEMENT),
     streams: table(limits.streamsMax + OPENING_MAX),
     answers: table(readers),
     events: table(limits.streamsMax + OPENING_MAX),
+    grants: table(limits.streamsMax + OPENING_MAX),
     global: table(limits.rateLimitAddressesMax),
     auth: table(limits.rateLimitAddressesMax),
   }
@@ -118,6 +127,11 @@ export function sharedBounds(settings: BoundSettings, memory: BoundsMemory): Bou
       count: new SharedCount(words, 1),
       shares: new SharedShares(settings.streamsPerPrincipal, memory.streams),
       unsent: unsent(3, limits.streamUnsentBytesPerPrincipalMax, memory.events),
+      grants: new UnsentBytes({
+        max: limits.streamGrantBytesMax,
+        total: new SharedCount(words, 4),
+        shares: new SharedShares(limits.streamGrantBytesPerPrincipalMax, memory.grants),
+      }),
     },
     answers: unsent(2, limits.unsentBytesPerPrincipalMax, memory.answers),
     global: rate(settings.global, memory.global),

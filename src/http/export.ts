@@ -8,6 +8,7 @@ import type { ExportRequest, Principal } from '../routes/route.js'
 import { manifestLine, trailerLine } from '../strand/strand-export.js'
 import { codingHeaders, codingOf, StreamCoder } from './content-coding.js'
 import { noRoom, type Exchange } from './exchange.js'
+import { ownText } from './streams/grants.js'
 import type { OpenUploads } from './uploads.js'
 
 /** Sends exports page by page, at the client's pace: memory does not grow with the strand. */
@@ -37,8 +38,9 @@ export class ExportSender {
       exchange.refuse(request)
       return
     }
-    // One page always waits for the reader.
-    if (!exchange.takeRoom(limits.exportPageBytes)) {
+    // One page always waits for the reader, and what a user may read is held until the end.
+    const room = limits.exportPageBytes + (request.access === undefined ? 0 : limits.grantBytesMax)
+    if (!exchange.takeRoom(room)) {
       exchange.refuse(noRoom)
       return
     }
@@ -59,7 +61,7 @@ export class ExportSender {
       })
       .finally(() => {
         release()
-        exchange.giveRoom(limits.exportPageBytes)
+        exchange.giveRoom(room)
       })
   }
 
@@ -141,7 +143,7 @@ export class ExportSender {
       publicKeys: [...retiredKeys.map((one) => one.publicKey), publicKey],
       toSeq: range.toSeq,
       bytesMax: limits.exportPageBytes,
-      ...(readable !== undefined && { readable }),
+      ...(readable !== undefined && { readable: ownText(readable) }),
     }
     let fromSeq = range.fromSeq
     let lastHash = ''

@@ -1,7 +1,7 @@
 import type { AgentList, NamesOutcome } from './agent-messages.js'
 import type { Refusal } from '../base/errors.js'
+import type { GrantText } from '../auth/grant.js'
 import type { Policy } from '../auth/row-policy.js'
-import type { Condition } from '../strand/condition.js'
 import type { Hlc } from '../strand/hlc.js'
 import type { LogPlace } from '../strand/log-place.js'
 import type { Zone } from '../strand/zone.js'
@@ -299,11 +299,8 @@ export interface LocatedOutcome {
   headHash: string
   /** The seq of the wanted record. */
   seq?: number
-  /**
-   * For a user: the conditions of each policy that allows reading. A record is readable if all conditions of one policy
-   * hold.
-   */
-  readable?: Condition[][]
+  /** For a user: what the policies allow it to read. */
+  readable?: GrantText
 }
 
 /** What is committed when watching begins: HLC of the shard's last record. */

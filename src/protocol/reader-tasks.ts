@@ -1,3 +1,4 @@
+import type { GrantText } from '../auth/grant.js'
 import {
   either,
   isBytes,
@@ -12,7 +13,6 @@ import {
 import type { ChainPlace } from '../proof/chain-check.js'
 import type { ExportPosition } from '../proof/export-check.js'
 import type { Subtree } from '../proof/tree.js'
-import type { Condition } from '../strand/condition.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { CheckedRecords } from './import-messages.js'
 import type { TaskAnswers } from './pool-tasks.js'
@@ -35,8 +35,8 @@ export interface ExportPageTask {
   fromSeq: number
   toSeq: number
   bytesMax: number
-  /** For a user: the conditions of its read policies; records that none of them allows are withheld. */
-  readable?: Condition[][]
+  /** For a user: what its read policies allow; other records are withheld. */
+  readable?: GrantText
 }
 
 /** Export lines, each ended by LF; `nextSeq` is where the next page begins. */

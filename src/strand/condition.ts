@@ -90,7 +90,10 @@ class Prepared {
       numbers.set(field, number)
       return number
     }
-    this.#lists = lists.map((list) => list.map((condition) => readyOf(condition, numberOf(condition.field))))
+    const literals = new Literals()
+    this.#lists = lists.map((list) =>
+      list.map((condition) => readyOf(condition, { field: numberOf(condition.field), literals })),
+    )
   }
 
   matches(body: Uint8Array, effort: Effort): boolean {
@@ -108,9 +111,45 @@ class Prepared {
   }
 }
 
-function readyOf({ op, value }: Condition, field: number): Ready {
+/** What conditions compare with, each value once: a claim can be named by thousands of them. */
+class Literals {
+  readonly #texts = new Map<unknown, Buffer>()
+  readonly #characters = new Map<unknown, string>()
+  readonly #among = new Map<readonly unknown[], Compare>()
+
+  /** The canonical text of a literal, UTF-8. */
+  text(value: unknown): Buffer {
+    return madeOnce(this.#texts, value, () => Buffer.from(canonicalJson(value)))
+  }
+
+  /** The same, each byte as one character. */
+  characters(value: unknown): string {
+    return madeOnce(this.#characters, value, () => this.text(value).toString('latin1'))
+  }
+
+  among(values: readonly unknown[]): Compare {
+    return madeOnce(this.#among, values, () => isAmong(values.map((value) => this.characters(value))))
+  }
+}
+
+function madeOnce<K, V>(known: Map<K, V>, key: K, make: () => V): V {
+  const before = known.get(key)
+  if (before !== undefined) return before
+  const made = make()
+  known.set(key, made)
+  return made
+}
+
+/** What a condition is prepared with: the number of its field, and the literals of all conditions. */
+interface Preparing {
+  field: number
+  literals: Literals
+}
+
+function readyOf({ op, value }: Condition, preparing: Preparing): Ready {
+  const { field } = preparing
   if (op === 'exists') return { field, holds: (_found, span) => (span !== undefined) === (value !== false) }
-  const holds = comparisonOf(op, { field, value })
+  const holds = comparisonOf(op, value, preparing)
   return { field, holds: (found, span) => span !== undefined && holds(found, span) }
 }
 
@@ -119,12 +158,13 @@ type Compare = (found: Found, span: Span) => boolean
 /** Operators compare within one JSON type only: 1 is not less than "2", not more and not equal. */
 function comparisonOf(
   op: Exclude<Operator, 'exists'>,
-  { field, value }: { field: number; value: unknown },
+  value: unknown,
+  { field, literals }: Preparing,
 ): Compare {
-  if (op === 'in') return Array.isArray(value) ? isAmong(value) : () => false
-  if (op === 'eq') return isSame(textOf(value))
+  if (op === 'in') return Array.isArray(value) ? literals.among(value) : () => false
+  if (op === 'eq') return isSame(literals.text(value))
   if (op === 'ne') {
-    const text = textOf(value)
+    const text = literals.text(value)
     const same = isSame(text)
     return (found, span) => kindAt(found.body, span.from) === kindAt(text, 0) && !same(found, span)
   }
@@ -141,11 +181,6 @@ function comparisonOf(
   }
 }
 
-/** The canonical text of a literal, UTF-8. */
-function textOf(value: unknown): Buffer {
-  return Buffer.from(canonicalJson(value))
-}
-
 /** Equal values have equal canonical texts. */
 function isSame(text: Buffer): Compare {
   return ({ body, effort }, { from, to }) => {
@@ -155,8 +190,9 @@ function isSame(text: Buffer): Compare {
   }
 }
 
-function isAmong(values: readonly unknown[]): Compare {
-  const texts = new Set(values.map((value) => textOf(value).toString('latin1')))
+/** @param list canonical texts, each byte as one character */
+function isAmong(list: readonly string[]): Compare {
+  const texts = new Set(list)
   let longest = 0
   for (const text of texts) longest = Math.max(longest, text.length)
   return ({ body, effort }, { from, to }) => {

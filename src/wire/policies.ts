@@ -26,7 +26,9 @@ const RowPolicy = Type.Object(
 
 export const RowPolicies = Type.Array(RowPolicy, {
   maxItems: limits.policiesMax,
-  description: 'Any one of them suffices; without one, users reach nothing',
+  description:
+    'Any one of them suffices; without one, users reach nothing. Whatever the claims of a user, they take at most ' +
+    `${limits.grantBytesMax} bytes with these put in, each claim once`,
 })
 
 const policies = [

@@ -155,6 +155,27 @@ describe('replacing the policies of an agent', () => {
     expect((await refusedUnchanged(() => put(big))).slice(0, 2)).toEqual([413, 'too_large'])
   })
 
+  // Claims of 4 KB, named 2,600 times: 460 streams of a user ended the process.
+  it('is refused where the claims of a user could make them too large', async () => {
+    const claim = (steps: number) => `$jwt.user_metadata${'.a'.repeat(steps)}`
+    const list = (values: string[]) => condition({ field: 'a', op: 'in', value: values })
+    const often = Array.from({ length: 3 }, () => list(Array.from({ length: 850 }, () => claim(1)))).flat()
+    const nested = list(Array.from({ length: 20 }, (_none, n) => claim(n + 1)))
+    for (const [policies, pointer] of [
+      [often, '/policies/2/conditions/0/value'],
+      [nested, '/policies'],
+    ] as const) {
+      const [status, code, pointers] = await refusedUnchanged(() => put(policies))
+      expect([status, code]).toEqual([400, 'validation_failed'])
+      expect(pointers).toContain(pointer)
+    }
+    // A claim counts once, however many policies name it.
+    const tenants = Array.from({ length: limits.policiesMax }, () =>
+      condition({ field: 'tenant', op: 'eq', value: '$jwt.app_metadata.tenant' }),
+    )
+    expect((await put(tenants.flat())).status).toBe(200)
+  })
+
   it('needs a key with the scope to administer agents that reaches the agent', async () => {
     const writer = await scopedKey(server, ['records:read', 'records:write', 'ingest'])
     const elsewhere = await scopedKey(server, ['agents:admin'], ['b*'])

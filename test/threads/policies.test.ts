@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Policy, PolicyClaims } from '../../src/auth/row-policy.js'
+import { resolveGrant, type Policy, type PolicyClaims } from '../../src/auth/row-policy.js'
+import { limits } from '../../src/base/limits.js'
 import type { Command } from '../../src/protocol/messages.js'
 import type { UserAccess } from '../../src/protocol/command-options.js'
 import { recordBySeq } from '../../workers/store/records.js'
-import { TestShard, codeOf, keyed, replyOf } from '../support/shard/shard.js'
+import { TestShard, codeOf, keyed, replyOf, testAuthRules } from '../support/shard/shard.js'
 
 const own: Policy = {
   actions: ['read', 'write', 'delete'],
@@ -356,10 +357,11 @@ describe('a user’s read', () => {
 
   it('locates the records that a policy shows, and says what may be read', () => {
     const locate: Command = { kind: 'strandLocate', agent: 'notes', access: ann }
-    expect(shard.ask(locate)).toMatchObject({
-      kind: 'located',
-      readable: [[{ field: 'owner', op: 'eq', value: 'usr_ann' }]],
-    })
+    const located = shard.ask(locate)
+    if (located.kind !== 'located' || located.readable === undefined) throw new Error('Expected a grant')
+    expect(resolveGrant(JSON.parse(located.readable.text))).toEqual([
+      [{ field: 'owner', op: 'eq', value: 'usr_ann' }],
+    ])
     expect(codeOf(shard.ask({ ...locate, hash: ofAnn }))).toBe('located')
     expect(codeOf(shard.ask({ ...locate, hash: ofBob }))).toBe('record_not_found')
     expect(shard.ask({ kind: 'strandLocate', agent: 'notes' })).not.toHaveProperty('readable')
@@ -405,6 +407,83 @@ describe('a user’s delete and restore', () => {
     shard.ask(setPolicies(team))
     expect(codeOf(shard.ask(mutate('delete', ofAnn, ann)))).toBe('forbidden')
     expect(headSeq()).toBe(before + 2)
+  })
+})
+
+describe('policies that are large with the claims of a user', () => {
+  const names = Array.from({ length: 20 }, (_none, n) => `$jwt.user_metadata${'.a'.repeat(n + 1)}`)
+  const deep = (depth: number): unknown => (depth === 0 ? 'x'.repeat(8_000) : { a: deep(depth - 1) })
+  const nested: Policy = {
+    actions: ['read', 'write', 'delete'],
+    conditions: names.map((value) => ({ field: 'a', op: 'ne', value })),
+  }
+  const large = user('usr_ann', { user_metadata: deep(20) as PolicyClaims['user_metadata'] })
+
+  it('are not set where the claims of any user could make them too large, and change nothing', () => {
+    const before = headSeq()
+    const faults = [{ pointer: '/policies', code: 'validation_failed' }]
+    expect(shard.ask(setPolicies(nested))).toMatchObject({ code: 'validation_failed', faults })
+    expect(headSeq()).toBe(before)
+    // Each claim counts once, however many conditions name it.
+    const named = (value: unknown): Policy => ({
+      actions: ['read'],
+      conditions: Array.from({ length: 32 }, () => ({ field: 'a', op: 'eq', value })),
+    })
+    const policies = Array.from({ length: 16 }, () => named('$jwt.app_metadata.tenant'))
+    expect(codeOf(shard.ask(setPolicies(...policies)))).toBe('reply')
+  })
+
+  it('give no access: 403 grant_too_large to reads, writes, deletions, streams and exports', async () => {
+    const hash = hashOf(append({ a: 1 }))
+    // Such as were set before there was a bound, or while users could have less metadata.
+    shard.auth = { ...testAuthRules, metadataBytesMax: 16 }
+    await shard.reopen()
+    expect(codeOf(shard.ask(setPolicies(nested)))).toBe('reply')
+    const before = headSeq()
+    const access = large
+    const chunk = lines({ a: 1 })
+    const one: Command = {
+      kind: 'ingestOne',
+      agent: 'notes',
+      body: Buffer.from('{"a":1}'),
+      options: {},
+      access,
+    }
+    const line = { kind: 'ingestChunk', agent: 'notes', chunk, firstLine: 1, options: {}, access } as const
+    const outcomes = [
+      append({ a: 1 }, access),
+      one,
+      batch([{ a: 1 }], { atomic: true, access }),
+      get(hash, access),
+      { kind: 'recordQuery' as const, agent: 'notes', order: 'asc' as const, limit: 1, access },
+      mutate('delete', hash, access),
+      { kind: 'strandLocate' as const, agent: 'notes', access },
+    ].map((command) => codeOf(shard.ask(command)))
+    expect(outcomes).toEqual(outcomes.map(() => 'grant_too_large'))
+    expect(ingested({ ...line, mode: 'skip' })).toEqual({
+      accepted: 0,
+      rejected: 1,
+      faults: ['1 grant_too_large'],
+    })
+    expect(headSeq()).toBe(before)
+    expect(codeOf(shard.ask(append({ a: 1 }, ann)))).toBe('forbidden')
+  })
+
+  it('are sent with each claim once, however often they name it', async () => {
+    const long = user('usr_ann', { user_metadata: { a: 'x'.repeat(4_000) } })
+    const many = Array.from({ length: 3 }, (): Policy => {
+      return {
+        actions: ['read'],
+        conditions: [
+          { field: 'a', op: 'in', value: Array.from({ length: 800 }, () => '$jwt.user_metadata.a') },
+        ],
+      }
+    })
+    expect(codeOf(shard.ask(setPolicies(...many)))).toBe('reply')
+    const located = shard.ask({ kind: 'strandLocate', agent: 'notes', access: long })
+    if (located.kind !== 'located') throw new Error('Expected a place')
+    expect(located.readable?.text.length).toBeLessThan(limits.grantBytesMax)
+    expect(located.readable?.text.split('x'.repeat(4_000))).toHaveLength(2)
   })
 })
 

@@ -6,7 +6,7 @@ import { isReservedType } from '../../src/strand/record-type.js'
 import { mutationDone } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { requestMutation } from '../mutations/request.js'
-import { covers, grantOf, notAllowed } from '../shard/row-access.js'
+import { covers, grantOf, isRefused, notAllowed } from '../shard/row-access.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/agent.js'
 import { noSuchRecord, targetAgent } from './records.js'
@@ -50,6 +50,10 @@ function policyRefusal(
   { hash, body }: { hash: string; body: Uint8Array },
   { access, needs }: { access: UserAccess | undefined; needs: 'delete' | 'erase' },
 ): Refusal | undefined {
-  if (covers(grantOf(agent, needs, access), body)) return undefined
-  return covers(grantOf(agent, 'read', access), body) ? notAllowed : noSuchRecord(hash)
+  const grant = grantOf(agent, needs, access)
+  if (isRefused(grant)) return grant
+  if (covers(grant, body)) return undefined
+  const readable = grantOf(agent, 'read', access)
+  if (isRefused(readable)) return readable
+  return covers(readable, body) ? notAllowed : noSuchRecord(hash)
 }

@@ -1,15 +1,18 @@
-import { policyWarnings } from '../../src/auth/row-policy.js'
+import { grantBytesAtMost, policyWarnings } from '../../src/auth/row-policy.js'
+import { limits } from '../../src/base/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { policiesReplaced, policiesShown } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
+import { faulty } from './drafts.js'
 import { targetAgent } from './records.js'
 
 /**
  * Replaces the row policies of an agent by a signed record (docs/adr/0012-row-policies.md), at once or by a proposal.
- * They hold for whatever is decided after it, in the same commit group too. 404 agent_not_found, 412 head_mismatch.
+ * They hold for whatever is decided after it, in the same commit group too. 400 where the claims of a user could make
+ * them too large, 404 agent_not_found, 412 head_mismatch.
  */
 export function policiesSet(
   state: ShardState,
@@ -19,6 +22,8 @@ export function policiesSet(
   const agent = targetAgent(state, { ...command, emerge: false }, group)
   if ('code' in agent) return agent
   const { policies } = command
+  const bytes = grantBytesAtMost(policies, state.auth.metadataBytesMax)
+  if (bytes > limits.grantBytesMax) return faulty('/policies', sizeDetail(bytes))
   const warnings = policyWarnings(policies)
   return requestMutation(
     state,
@@ -30,6 +35,11 @@ export function policiesSet(
     },
     group,
   )
+}
+
+function sizeDetail(bytes: number): string {
+  const most = limits.grantBytesMax
+  return `Expected policies that take at most ${most} bytes whatever the claims of a user, these could take ${bytes}`
 }
 
 /** The row policies of an agent. */

@@ -1,6 +1,6 @@
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { checkpointOrigin, signCheckpoint } from '../../src/strand/checkpoint.js'
-import { agentToRead, covers, grantOf } from '../shard/row-access.js'
+import { agentToRead, covers, grantOf, isRefused } from '../shard/row-access.js'
 import { importOpen, noSuchAgent, type ShardState } from '../shard/state.js'
 import { noSuchRecord } from './records.js'
 
@@ -12,6 +12,7 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
   const grant = grantOf(agent, 'read', command.access)
+  if (isRefused(grant)) return grant
   const located: Outcome = {
     kind: 'located',
     shard: state.shard,
@@ -21,7 +22,7 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
     retiredKeys: agent.retiredKeys,
     headSeq: agent.head.seq,
     headHash: agent.head.hash,
-    ...(grant !== undefined && { readable: grant }),
+    ...(grant !== undefined && { readable: { key: grant.key, text: grant.text } }),
   }
   if (command.hash === undefined) return located
   const record = state.store.findRecord(agent, command.hash)

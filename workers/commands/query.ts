@@ -6,7 +6,7 @@ import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
 import { recordRow } from '../../src/wire/render.js'
 import { PageBudget } from '../shard/page-budget.js'
-import { agentToRead, covers, grantOf } from '../shard/row-access.js'
+import { agentToRead, covers, grantOf, isRefused } from '../shard/row-access.js'
 import { type ShardState } from '../shard/state.js'
 import { publicKeyOf } from '../store/agents.js'
 import type { Agent } from '../store/agent.js'
@@ -28,6 +28,7 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
   const grant = grantOf(agent, 'read', command.access)
+  if (isRefused(grant)) return grant
   const bounds = boundsOf(state, agent, command)
   const fromSeq = command.cursor?.nextSeq ?? (command.order === 'asc' ? bounds.lowSeq : bounds.highSeq)
   const rows: Uint8Array[] = []

@@ -13,7 +13,7 @@ import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { splitBatch } from '../shard/batch-split.js'
-import { agentToRead, covers, grantOf, hasPolicy, notAllowed } from '../shard/row-access.js'
+import { agentToRead, covers, grantOf, hasPolicy, isRefused, notAllowed } from '../shard/row-access.js'
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { publicKeyOf } from '../store/agents.js'
 import type { Agent } from '../store/agent.js'
@@ -36,7 +36,9 @@ export function recordAppend(
 export function appendOne(state: ShardState, write: Target & { draft: Draft }, group: CommitGroup): Decision {
   const agent = targetAgent(state, write, group)
   if ('code' in agent) return agent
-  if (!covers(grantOf(agent, 'write', write.access), write.draft.body)) return notAllowed
+  const grant = grantOf(agent, 'write', write.access)
+  if (isRefused(grant)) return grant
+  if (!covers(grant, write.draft.body)) return notAllowed
   const record = group.append(agent, write.draft)
   if ('code' in record) return record
   return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
@@ -89,9 +91,10 @@ function writeBatch(
 export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): Outcome {
   const agent = agentToRead(state, command)
   if ('code' in agent) return agent
+  const grant = grantOf(agent, 'read', command.access)
+  if (isRefused(grant)) return grant
   const record = state.store.findRecord(agent, command.hash)
-  const seen = record !== undefined && covers(grantOf(agent, 'read', command.access), record.body)
-  if (!seen) return noSuchRecord(command.hash)
+  if (record === undefined || !covers(grant, record.body)) return noSuchRecord(command.hash)
   const deleted = state.store.isDeleted(agent, record.seq, agent.head.seq)
   return {
     kind: 'reply',
@@ -184,6 +187,7 @@ function* readBatch(
   const target = access === undefined ? undefined : findAgent(state, turn.group, agent)
   const policies = target?.policies ?? []
   const grant = target === undefined ? undefined : grantOf(target, 'write', access)
+  if (isRefused(grant)) return grant
   const drafts: (Draft | Refusal)[] = []
   const allowed: boolean[] = []
   for (const [index, item] of items.entries()) {
@@ -233,6 +237,7 @@ function allowedBatch(batch: Batch, agent: Agent, access: UserAccess | undefined
   if (access === undefined) return batch
   const { policies, allowed } = batch.judged ?? { policies: undefined, allowed: [] }
   const grant = grantOf(agent, 'write', access)
+  if (isRefused(grant)) return grant
   const isAllowed = (draft: Draft, index: number) =>
     policies === agent.policies ? allowed[index] === true : covers(grant, draft.body)
   const drafts = batch.drafts.map((draft, index) =>

@@ -1,3 +1,4 @@
+import type { Grant } from '../../src/auth/grant.js'
 import type { Policy } from '../../src/auth/row-policy.js'
 import type { Refusal } from '../../src/base/errors.js'
 import type { CommandOf } from '../../src/protocol/messages.js'
@@ -7,7 +8,7 @@ import type { DraftRules } from '../commands/drafts.js'
 import type { CommitGroup, Draft } from './commit-group.js'
 import { answeredBefore } from './idempotent-answers.js'
 import { rejectedDraft } from './rejected-line.js'
-import { covers, grantOf, notAllowed, type Grant } from './row-access.js'
+import { covers, grantOf, isRefused, notAllowed } from './row-access.js'
 import type { ShardState } from './state.js'
 import { eventReused, rejectedKey, type OnceKey } from './written-once.js'
 
@@ -44,7 +45,7 @@ export interface Duplicate {
 export type Verdict = Draft | Refusal | Duplicate
 
 /** What lines of one agent are judged by: what a user's policies grant, or a refusal of all of them. */
-type Standing = Refusal | { grant: Grant; policies: readonly Policy[] }
+type Standing = Refusal | { grant: Grant | undefined; policies: readonly Policy[] }
 
 /** Judges lines by the policies of their agents as one group sees them; a key may write every line. */
 export class Judge {
@@ -130,7 +131,8 @@ export class Judge {
     if (access === undefined) return emergeRefusal(this.#state, name, this.#group) ?? everything
     const agent = targetAgent(this.#state, { agent: name, emerge: false, options: {}, access }, this.#group)
     if ('code' in agent) return agent
-    return { grant: grantOf(agent, 'write', access), policies: agent.policies }
+    const grant = grantOf(agent, 'write', access)
+    return isRefused(grant) ? grant : { grant, policies: agent.policies }
   }
 }
 

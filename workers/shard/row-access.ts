@@ -1,7 +1,8 @@
-import { allows, resolvePolicies, type PolicyAction } from '../../src/auth/row-policy.js'
+import { grantOfPolicies, type Grant } from '../../src/auth/grant.js'
+import { allows, type PolicyAction } from '../../src/auth/row-policy.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { UserAccess } from '../../src/protocol/command-options.js'
-import type { Condition, Effort } from '../../src/strand/condition.js'
+import type { Effort } from '../../src/strand/condition.js'
 import { noSuchAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/agent.js'
 
@@ -10,26 +11,29 @@ import type { Agent } from '../store/agent.js'
  * comes from a key, which policies do not bind.
  */
 
-/**
- * The policies that allow one user one action on one agent, with the user's claims put in; undefined for a key, which
- * may do anything.
- */
-export type Grant = Condition[][] | undefined
-
 /** 403, in the same words for an agent that does not exist: users must not learn names. */
 export const notAllowed: Refusal = refuse('forbidden', 'Expected a row policy of the agent to allow this')
 
-/** What the policies of an agent grant the caller. */
-export function grantOf(agent: Agent, action: PolicyAction, access: UserAccess | undefined): Grant {
-  return access === undefined ? undefined : resolvePolicies(agent.policies, action, access.claims)
+/** What the policies of an agent grant the caller; undefined for a key, which may do anything; 403 grant_too_large. */
+export function grantOf(
+  agent: Agent,
+  action: PolicyAction,
+  access: UserAccess | undefined,
+): Grant | Refusal | undefined {
+  return access === undefined ? undefined : grantOfPolicies(agent.policies, action, access.claims)
+}
+
+/** Whether that is a refusal. */
+export function isRefused(grant: Grant | Refusal | undefined): grant is Refusal {
+  return grant !== undefined && 'code' in grant
 }
 
 /**
  * Whether a grant covers a record with this canonical body. In a search, this is asked before anything else about the
  * record: a hidden record must cost nothing that depends on the search, or time would reveal its content.
  */
-export function covers(grant: Grant, body: Uint8Array, effort?: Effort): boolean {
-  return grant === undefined || allows(grant, body, effort)
+export function covers(grant: Grant | undefined, body: Uint8Array, effort?: Effort): boolean {
+  return grant === undefined || allows(grant.conditions, body, effort)
 }
 
 /** Whether an agent has any policy for that action. */

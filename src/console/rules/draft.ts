@@ -1,5 +1,5 @@
 import {
-  longListFaults,
+  listFaults,
   type Policy,
   policyActions,
   policyFaults,
@@ -135,7 +135,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 /** What the server would refuse in rules that have the right shape, each in its words. */
 export function faultsOf(policies: readonly Policy[]): string[] {
-  return [...policyFaults(policies), ...longListFaults(policies)].map(
+  return [...policyFaults(policies), ...listFaults(policies)].map(
     ({ pointer, detail }) => `${pointer}: ${detail}`,
   )
 }

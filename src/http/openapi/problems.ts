@@ -59,11 +59,15 @@ function kindCodes(route: Route): ErrorCode[] {
   return route.scope === 'none' ? ['overloaded'] : guardedCodes(route)
 }
 
+const dataScopes: ReadonlySet<string> = new Set(['records:read', 'records:write', 'ingest'])
+
 function guardedCodes(route: Route): ErrorCode[] {
   const { docs, scope, method } = route
   // Whose a token is comes first, on routes too that take no users: one that is not good is refused as such.
   const found: ErrorCode[] = ['unauthorized', 'invalid_token', 'token_expired', 'token_revoked']
   found.push('forbidden', 'overloaded')
+  // Row policies decide about the records of users.
+  if ('users' in route && route.users === true && dataScopes.has(scope)) found.push('grant_too_large')
   if (docs.idempotent === true) found.push('idempotency_key_reused')
   if (docs.ifMatch === true) found.push('head_mismatch')
   if (docs.request !== undefined) found.push('too_large')

@@ -3,23 +3,23 @@ import { systemClock } from '../../base/clock.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { Shards } from '../../dispatch/shards.js'
-import type { Outcome, StrandLocate, StreamEvent } from '../../protocol/messages.js'
+import type { Outcome, StreamEvent } from '../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type { Principal, StreamRequest, TokenUser } from '../../routes/route.js'
-import type { Condition } from '../../strand/condition.js'
 import { zeroHlc } from '../../strand/hlc.js'
 import { momentLower } from '../../strand/moment.js'
 import { isUnknown } from '../auth/credential-shard.js'
 import type { StreamBounds } from '../bounds.js'
 import type { Exchange } from '../exchange.js'
 import { FanOut } from './fan-out.js'
+import { locateCommand, ownText, StreamGrants, type Readable } from './grants.js'
 import { PageQueue } from './page-queue.js'
 import { before, parseClockCursor, parseSeqCursor, type ClockCursor } from './cursor.js'
 import { RecentEvents } from './recent-events.js'
 import { EventBatch } from './seen-event.js'
 import { retryLine } from './events.js'
 import { badCursor, revoked, tokenRevoked, tooManyStreams } from './refusals.js'
-import { Stream, type Lane, type Readable, type StreamParts } from './stream.js'
+import { Stream, type Lane, type StreamParts } from './stream.js'
 
 /** Opens streams, hands each its events, and ends them (docs/adr/0007-streams.md). */
 export class StreamHub {
@@ -36,15 +36,15 @@ export class StreamHub {
   /** How many streams there are on all fronts, and how many each principal has, including those that are being opened. */
   readonly #bounds: StreamBounds
   readonly #fanOut = new FanOut()
+  readonly #grants: StreamGrants
   /** By shard. */
   readonly #pages: readonly PageQueue[]
   #count = 0
-  /** Counts changes, and possible changes, of what users may read. */
-  #policyChanges = 0
 
   constructor(shards: Shards, bounds: StreamBounds) {
     this.#shards = shards
     this.#bounds = bounds
+    this.#grants = new StreamGrants(shards, bounds.grants)
     const pagesOf = (shard: number) =>
       new PageQueue((command, receive) =>
         // After the events that came before it, and like these a few at a time.
@@ -94,7 +94,7 @@ export class StreamHub {
       this.#watch(shard, { agent, on: true })
     }
     if (this.#global.size > 0) this.#watch(shard, { agent: '', on: true })
-    this.#policyChanges++
+    this.#grants.policiesChanged()
     for (const stream of this.#all()) {
       for (const lane of stream.lanes) if (lane.shard === shard) stream.fallBehind(lane)
       // A change of policies may be lost, too, if the thread died before it was sent.
@@ -105,7 +105,7 @@ export class StreamHub {
 
   /** Ends users' streams of agents whose policies changed: clients connect again, under the new ones. */
   endUsersOf(agents: readonly string[]): void {
-    this.#policyChanges++
+    this.#grants.policiesChanged()
     const affected = [...this.#ofUsers].filter(({ readable }) => agents.some((agent) => readable?.has(agent)))
     this.#finishAll(affected)
   }
@@ -175,13 +175,19 @@ export class StreamHub {
       }
       const watched = this.#byAgent.get(agent)
       assert(watched !== undefined, 'an agent is watched while a stream of it is being opened')
-      const { readable } = outcome
+      const readable = outcome.readable && new Map([[agent, ownText(outcome.readable)]])
+      const full = this.#grants.take(principal, readable)
+      if (full !== undefined) {
+        this.#release(agent)
+        this.#refuse(exchange, full, principal)
+        return
+      }
       const about = {
         request,
         principal,
         lanes: [lane],
         recent: watched.recent,
-        readable: readable === undefined ? undefined : new Map([[agent, readable]]),
+        readable,
       }
       const stream = this.#begin(exchange, about)
       watched.streams.add(stream)
@@ -199,13 +205,18 @@ export class StreamHub {
     let readable: Readable | undefined
     if (request.access !== undefined) {
       this.#opening.set(exchange, principal)
-      const located = await this.#readableBy(request)
+      const located = await this.#grants.readableBy(request)
       this.#opening.delete(exchange)
       if ('code' in located || !exchange.open) {
         this.#refuse(exchange, 'code' in located ? located : revoked, principal)
         return
       }
       readable = located
+    }
+    const full = this.#grants.take(principal, readable)
+    if (full !== undefined) {
+      this.#refuse(exchange, full, principal)
+      return
     }
     const lanes: Lane[] = []
     for (let shard = 0; shard < this.#shards.count; shard++) {
@@ -243,31 +254,6 @@ export class StreamHub {
     if (request.since === undefined) return undefined
     const start = before(momentLower(request.since) ?? zeroHlc)
     return { reached: Array.from({ length: this.#shards.count }, () => start), seen: [] }
-  }
-
-  /** What a user may read of the agents in the request; 403 if one is hidden. Asked again if policies change. */
-  async #readableBy(request: StreamRequest): Promise<Readable | Refusal> {
-    for (let tries = 0; tries < READABLE_TRIES_MAX; tries++) {
-      const changes = this.#policyChanges
-      const readable = await this.#locateAll(request)
-      if (changes === this.#policyChanges || 'code' in readable) return readable
-    }
-    return refuse('overloaded', 'The row policies are being changed, try again', { retryAfterSecs: 1 })
-  }
-
-  async #locateAll(request: StreamRequest): Promise<Readable | Refusal> {
-    const readable = new Map<string, Condition[][]>()
-    const agents = request.agents ?? []
-    const outcomes = await Promise.all(
-      agents.map((agent) => this.#shards.ask(agent, locateCommand(agent, request))),
-    )
-    for (const [place, agent] of agents.entries()) {
-      const outcome = outcomes[place]
-      assert(outcome !== undefined, 'each agent has its outcome')
-      if (outcome.kind !== 'located') return unexpected(outcome)
-      readable.set(agent, outcome.readable ?? [])
-    }
-    return readable
   }
 
   #begin(exchange: Exchange, about: Omit<StreamParts, 'unsent' | 'onRoom' | 'mayAnswer'>): Stream {
@@ -335,6 +321,7 @@ export class StreamHub {
     this.#bounds.shares.give(stream.principal.id)
     if (stream.release()) this.#goOn()
     this.#ofUsers.delete(stream)
+    this.#grants.give(stream.principal, stream.readable)
     if (stream.request.scope === 'global') {
       this.#global.delete(stream)
       if (this.#global.size > 0) return
@@ -386,14 +373,6 @@ export class StreamHub {
   #all(): Stream[] {
     return [...[...this.#byAgent.values()].flatMap(({ streams }) => [...streams]), ...this.#global]
   }
-}
-
-/** How often the policies of a stream's agents are read before the client is told to try again in a second. */
-const READABLE_TRIES_MAX = 4
-
-function locateCommand(agent: string, { access }: StreamRequest): StrandLocate {
-  const command: StrandLocate = { kind: 'strandLocate', agent }
-  return access === undefined ? command : { ...command, access }
 }
 
 /** A shard that cannot watch now is asked again when it is back. */

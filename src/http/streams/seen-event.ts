@@ -1,7 +1,7 @@
+import { grantOfText, type GrantText } from '../../auth/grant.js'
 import { allows } from '../../auth/row-policy.js'
 import { assert } from '../../base/assert.js'
 import type { StreamEvent } from '../../protocol/messages.js'
-import type { Condition } from '../../strand/condition.js'
 import { parseHlc, zeroHlc, type Hlc } from '../../strand/hlc.js'
 import { Fields } from '../../strand/json-fields.js'
 import { recordEvent } from './events.js'
@@ -15,16 +15,16 @@ export interface View {
   readonly key: string
   readonly filter: string | undefined
   /** Undefined for a key, which row policies do not bind. */
-  readonly readable: Condition[][] | undefined
+  readonly readable: GrantText | undefined
 }
 
 /** The view of a stream that shows every event. */
 export const wholeView: View = { key: '', filter: undefined, readable: undefined }
 
 /** Makes a view; `wholeView` is always the same object. */
-export function viewOf(filter: string | undefined, readable: Condition[][] | undefined): View {
+export function viewOf(filter: string | undefined, readable: GrantText | undefined): View {
   if (filter === undefined && readable === undefined) return wholeView
-  return { key: JSON.stringify([filter, readable]), filter, readable }
+  return { key: JSON.stringify([filter, readable?.key]), filter, readable }
 }
 
 /** An event for many streams: its payload is read once for all streams with the same view. */
@@ -46,7 +46,7 @@ export class SeenEvent {
     if (known !== undefined) return known
     const { readable, filter } = view
     const shown =
-      (readable === undefined || allows(readable, this.#body())) &&
+      (readable === undefined || allows(grantOfText(readable).conditions, this.#body())) &&
       (filter === undefined || hasField(this.#body(), filter))
     this.#verdicts.set(view.key, shown)
     return shown

@@ -1,10 +1,11 @@
+import { emptyGrant } from '../../auth/grant.js'
 import { limits } from '../../base/limits.js'
 import type { Command, Outcome, PageOutcome } from '../../protocol/messages.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
-import type { Condition } from '../../strand/condition.js'
 import type { Hlc } from '../../strand/hlc.js'
 import { compareHlc } from '../../strand/hlc.js'
 import type { Exchange } from '../exchange.js'
+import type { Readable } from './grants.js'
 import type { RecentEvents } from './recent-events.js'
 import { laterPlace, type LogPlace } from '../../strand/log-place.js'
 import { formatClockCursor, unpassed } from './cursor.js'
@@ -34,9 +35,6 @@ export interface Lane {
   /** A stream of many: the place up to which everything was sent. */
   reached: LogPlace
 }
-
-/** What a user may read, by agent: the conditions of its policies. All conditions of one policy must hold. */
-export type Readable = ReadonlyMap<string, Condition[][]>
 
 /** Asks a shard for a page of a stream. */
 export type AskShard = (shard: number, command: Command, receive: (outcome: Outcome) => void) => void
@@ -256,7 +254,7 @@ export class Stream {
     const name = this.readable === undefined ? '' : agent
     const known = this.#views.get(name)
     if (known !== undefined) return known
-    const readable = this.readable === undefined ? undefined : (this.readable.get(agent) ?? [])
+    const readable = this.readable === undefined ? undefined : (this.readable.get(agent) ?? emptyGrant)
     const view = viewOf(this.request.filter, readable)
     this.#views.set(name, view)
     return view

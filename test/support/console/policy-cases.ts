@@ -1,4 +1,10 @@
-import { type Policy, policyActions, policyFaults, type PolicyAction } from '../../../src/auth/row-policy.js'
+import {
+  listFaults,
+  type Policy,
+  policyActions,
+  policyFaults,
+  type PolicyAction,
+} from '../../../src/auth/row-policy.js'
 import { type Condition, operators } from '../../../src/strand/condition.js'
 import { fc } from '../fast-check.js'
 
@@ -110,7 +116,9 @@ const policy: fc.Arbitrary<Policy> = fc.record({
 /** Cases whose rules the server takes. `records`: how many there are to be deleted. */
 export function policyCases(records: number): fc.Arbitrary<PolicyCase> {
   return fc.record({
-    policies: fc.array(policy, { maxLength: 4 }).filter((policies) => policyFaults(policies).length === 0),
+    policies: fc
+      .array(policy, { maxLength: 4 })
+      .filter((policies) => policyFaults(policies).length + listFaults(policies).length === 0),
     user: fc.nat({ max: emails.length - 1 }),
     written: fc.array(value.object, { minLength: 1, maxLength: 6 }),
     deleted: fc.uniqueArray(fc.nat({ max: records - 1 }), { minLength: 2, maxLength: 2 }),

@@ -4,7 +4,7 @@ import {
   type Policy,
   type PolicyAction,
   allows,
-  longListFaults,
+  listFaults,
   policyFaults,
   policyWarnings,
   resolvePolicies,
@@ -246,11 +246,18 @@ describe('the check of policies', () => {
         'in',
         Array.from({ length }, (_, n) => n),
       )
-    expect(longListFaults([policy(list(1_000))])).toEqual([])
-    expect(longListFaults([policy(on('a', 'exists', true), list(1_001))])).toMatchObject([
+    expect(listFaults([policy(list(1_000))])).toEqual([])
+    expect(listFaults([policy(on('a', 'exists', true), list(1_001))])).toMatchObject([
       { pointer: '/policies/0/conditions/1/value' },
     ])
     expect(faultsOf(list(1_001))).toEqual([])
+  })
+
+  it('refuses lists that name a placeholder twice, but not where they are imported', () => {
+    const twice = on('a', 'in', ['$jwt.sub', 'x', 'x', '$jwt.sub'])
+    expect(listFaults([policy(twice)])).toMatchObject([{ pointer: '/policies/0/conditions/0/value' }])
+    expect(listFaults([policy(on('a', 'in', ['$jwt.sub', 'x', 'x', '$jwt.email']))])).toEqual([])
+    expect(faultsOf(twice)).toEqual([])
   })
 
   it('refuses values that their operator never matches, and fields that name none', () => {

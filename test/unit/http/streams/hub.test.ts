@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { GrantText } from '../../../../src/auth/grant.js'
+import { limits } from '../../../../src/base/limits.js'
 import type { Shards } from '../../../../src/dispatch/shards.js'
 import type { Exchange } from '../../../../src/http/exchange.js'
 import { ownStreamBounds } from '../../../../src/http/bounds.js'
@@ -7,7 +9,6 @@ import type { Refusal } from '../../../../src/base/errors.js'
 import type { Command, Outcome, StreamEvent } from '../../../../src/protocol/messages.js'
 import type { UserAccess } from '../../../../src/protocol/command-options.js'
 import type { Principal, StreamRequest } from '../../../../src/routes/route.js'
-import type { Condition } from '../../../../src/strand/condition.js'
 
 /* Streams of users when row policies change at the worst moment: shards that answer when the test wants. */
 
@@ -87,7 +88,12 @@ const ann: Principal = {
     access,
   },
 }
-const own: Condition[][] = [[{ field: 'owner', op: 'eq', value: 'usr_ann' }]]
+/** A grant as a shard sends it. */
+function grant(key: string, conditions: object[]): GrantText {
+  return { key, text: JSON.stringify({ policies: [{ conditions }], values: { '$jwt.sub': 'usr_ann' } }) }
+}
+const own = grant('own', [{ field: 'owner', op: 'eq', value: '$jwt.sub' }])
+const everything = grant('everything', [])
 
 let shards: ScriptedShards
 let hub: StreamHub
@@ -193,9 +199,9 @@ describe('a user’s stream', () => {
     const stream = open(ofMany('a0', 'b1'))
     const [first, second] = shards.take('strandLocate')
     const place = { agentNo: 1, strand: '0', publicKey: '0', retiredKeys: [], headSeq: 4, headHash: '0' }
-    first?.receive({ kind: 'located', shard: 0, ...place, readable: [[]] })
+    first?.receive({ kind: 'located', shard: 0, ...place, readable: everything })
     hub.endUsersOf(['a0'])
-    second?.receive({ kind: 'located', shard: 1, ...place, readable: [[]] })
+    second?.receive({ kind: 'located', shard: 1, ...place, readable: everything })
     await settled()
     expect(await locate()).toBe(2)
     watching()
@@ -203,6 +209,32 @@ describe('a user’s stream', () => {
     await settled()
     expect(stream.text).toContain('usr_ann')
     expect(stream.text).not.toContain('usr_bob')
+  })
+
+  it('is refused where the policies that streams hold would take too much memory, until others end', async () => {
+    hub.close()
+    hub = new StreamHub(shards as unknown as Shards, ownStreamBounds(1_000))
+    const value = 'x'.repeat(limits.grantBytesMax - 200)
+    const large = (key: string) => grant(key, [{ field: 'owner', op: 'ne', value }])
+    const many = limits.streamGrantBytesPerPrincipalMax / limits.grantBytesMax
+    const streams = Array.from({ length: many }, () => open(ofAgent('a0')))
+    await locate(large('one'))
+    expect(streams.every((stream) => stream.open)).toBe(true)
+    const beyond = open(ofAgent('a0'))
+    await locate(large('one'))
+    expect(beyond.refusal).toMatchObject({ code: 'overloaded', retryAfterSecs: 5 })
+    hub.endUsersOf(['a0'])
+    await settled()
+    // All of one request: the shards are asked for no more than it may hold.
+    const wide = open(ofMany(...Array.from({ length: 3 * many }, (_none, n) => `b${n}`)))
+    let asked = 0
+    while (wide.open && asked < 3 * many) asked += await locate(large('two'))
+    expect(wide.refusal).toMatchObject({ code: 'overloaded' })
+    expect(asked).toBeLessThan(many + 2 * limits.streamGrantsAtOnce)
+    expect(hub.count).toBe(0)
+    const after = open(ofAgent('a0'))
+    await locate(large('one'))
+    expect(after.open).toBe(true)
   })
 
   it('is refused for a moment when they do not stay', async () => {

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { assert } from '../base/assert.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
+import { listOf, members, oneOf, isText, type Check } from '../base/shape.js'
+import { operators, type Condition } from '../strand/condition.js'
+import {
+  grantFor,
+  resolveGrant,
+  type GrantParts,
+  type Policy,
+  type PolicyAction,
+  type PolicyClaims,
+} from './row-policy.js'
+
+/*
+ * What the policies of an agent allow one user, compiled once for each version of the policies and each set of claims.
+ * Each thread has one cache of them, which queries, writes, streams and exports share.
+ */
+
+/** A grant as it is sent between threads. */
+export interface GrantText {
+  /** Equal grants have equal keys: a digest of policies, action and claims. */
+  key: string
+  /** `GrantParts` as JSON, at most `limits.grantBytesMax` bytes. */
+  text: string
+}
+
+/** A grant that can be checked against records. */
+export interface Grant extends GrantText {
+  /** The conditions of each policy, with the claims put in; the same object as long as the grant is cached. */
+  conditions: Condition[][]
+}
+
+/** 403 where the policies and claims of a user are too large together. */
+export const grantTooLarge: Refusal = refuse(
+  'grant_too_large',
+  `Expected the policies of the agent, with the claims of the token put in, to take at most ${limits.grantBytesMax} bytes`,
+)
+
+/** The grant of a user that may read nothing. */
+export const emptyGrant: GrantText = { key: '', text: JSON.stringify({ policies: [], values: {} }) }
+
+const cache = new LRUCache<string, Grant | Refusal>({
+  maxSize: limits.grantsKeptBytes,
+  sizeCalculation: (grant) => ('code' in grant ? ENTRY_BYTES : memoryOf(grant)),
+})
+
+/** Digests of lists of policies; a change of an agent's policies is a new list. */
+const digests = new WeakMap<readonly Policy[], string>()
+
+/** What policies allow a user; 403 grant_too_large. */
+export function grantOfPolicies(
+  policies: readonly Policy[],
+  action: PolicyAction,
+  claims: PolicyClaims,
+): Grant | Refusal {
+  const key = digestOf(`${policiesDigest(policies)} ${action} ${JSON.stringify(claims)}`)
+  const known = cache.get(key)
+  if (known !== undefined) return known
+  const parts = grantFor(policies, action, claims)
+  const text = JSON.stringify(parts)
+  const isLarge = Buffer.byteLength(text) > limits.grantBytesMax
+  const made = isLarge ? grantTooLarge : { key, text, conditions: resolveGrant(parts) }
+  cache.set(key, made)
+  return made
+}
+
+/** The grant of a text from another thread. */
+export function grantOfText({ key, text }: GrantText): Grant {
+  const known = cache.get(key)
+  if (known !== undefined && !('code' in known)) return known
+  // A copy: a text that came in a frame would keep all of the frame in memory.
+  const own = Buffer.from(text).toString()
+  const parts: unknown = JSON.parse(own)
+  assert(isGrantParts(parts), 'a shard writes grants as they are read')
+  const made = { key, text: own, conditions: resolveGrant(parts) }
+  cache.set(key, made)
+  return made
+}
+
+const isAnything: Check<unknown> = (_value): _value is unknown => true
+
+const isGrantParts: Check<GrantParts> = members<GrantParts>({
+  policies: listOf(
+    members<GrantParts['policies'][number]>({
+      conditions: listOf(members<Condition>({ field: isText, op: oneOf(...operators), value: isAnything })),
+    }),
+  ),
+  values: (value): value is GrantParts['values'] => typeof value === 'object' && value !== null,
+})
+
+function policiesDigest(policies: readonly Policy[]): string {
+  const known = digests.get(policies)
+  if (known !== undefined) return known
+  const digest = digestOf(JSON.stringify(policies))
+  digests.set(policies, digest)
+  return digest
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64')
+}
+
+/** About what an entry takes besides its text and conditions. */
+const ENTRY_BYTES = 512
+/** About what a compiled condition takes, and an item of a list that it compares with. */
+const CONDITION_BYTES = 384
+const ITEM_BYTES = 64
+
+/** About what a grant takes in memory: a list that several conditions compare with is compiled once. */
+function memoryOf({ text, conditions }: Grant): number {
+  const lists = new Set<unknown[]>()
+  let bytes = ENTRY_BYTES + 4 * text.length
+  for (const { value } of conditions.flat()) {
+    bytes += CONDITION_BYTES
+    if (!Array.isArray(value) || lists.has(value)) continue
+    lists.add(value)
+    bytes += value.length * ITEM_BYTES
+  }
+  return bytes
+}
