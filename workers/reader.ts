@@ -143,7 +143,7 @@ function exportLine(record: StoredRecord, { shard, strand, publicKeys, readable 
     sealedBy: record.sealedBy,
   }
   if (erased) return recordLine(line)
-  const hides = readable !== undefined && !allows(grantOfText(readable).conditions, record.body)
+  const hides = readable !== undefined && !allows(grantOfText(readable).policies, record)
   if (hides && !namesKey(record.type)) return recordLine({ ...line, withheld: true })
   return recordLine({
     ...line,

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache'
 import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import { listOf, members, oneOf, isText, type Check } from '../base/shape.js'
+import { listOf, members, oneOf, optional, isText, type Check } from '../base/shape.js'
 import { operators, type Condition } from '../strand/condition.js'
 import {
   grantFor,
@@ -12,6 +12,7 @@ import {
   type Policy,
   type PolicyAction,
   type PolicyClaims,
+  type ResolvedPolicy,
 } from './row-policy.js'
 
 /*
@@ -29,8 +30,8 @@ export interface GrantText {
 
 /** A grant that can be checked against records. */
 export interface Grant extends GrantText {
-  /** The conditions of each policy, with the claims put in; the same object as long as the grant is cached. */
-  conditions: Condition[][]
+  /** With the claims put in; the same object as long as the grant is cached. */
+  policies: ResolvedPolicy[]
 }
 
 /** 403 where the policies and claims of a user are too large together. */
@@ -62,7 +63,7 @@ export function grantOfPolicies(
   const parts = grantFor(policies, action, claims)
   const text = JSON.stringify(parts)
   const isLarge = Buffer.byteLength(text) > limits.grantBytesMax
-  const made = isLarge ? grantTooLarge : { key, text, conditions: resolveGrant(parts) }
+  const made = isLarge ? grantTooLarge : { key, text, policies: resolveGrant(parts) }
   cache.set(key, made)
   return made
 }
@@ -75,7 +76,7 @@ export function grantOfText({ key, text }: GrantText): Grant {
   const own = Buffer.from(text).toString()
   const parts: unknown = JSON.parse(own)
   assert(isGrantParts(parts), 'a shard writes grants as they are read')
-  const made = { key, text: own, conditions: resolveGrant(parts) }
+  const made = { key, text: own, policies: resolveGrant(parts) }
   cache.set(key, made)
   return made
 }
@@ -86,6 +87,7 @@ const isGrantParts: Check<GrantParts> = members<GrantParts>({
   policies: listOf(
     members<GrantParts['policies'][number]>({
       conditions: listOf(members<Condition>({ field: isText, op: oneOf(...operators), value: isAnything })),
+      types: optional(listOf(isText)),
     }),
   ),
   values: (value): value is GrantParts['values'] => typeof value === 'object' && value !== null,
@@ -110,10 +112,10 @@ const CONDITION_BYTES = 384
 const ITEM_BYTES = 64
 
 /** About what a grant takes in memory: a list that several conditions compare with is compiled once. */
-function memoryOf({ text, conditions }: Grant): number {
+function memoryOf({ text, policies }: Grant): number {
   const lists = new Set<unknown[]>()
   let bytes = ENTRY_BYTES + 4 * text.length
-  for (const { value } of conditions.flat()) {
+  for (const { value } of policies.flatMap(({ conditions }) => conditions)) {
     bytes += CONDITION_BYTES
     if (!Array.isArray(value) || lists.has(value)) continue
     lists.add(value)

@@ -1,6 +1,7 @@
 import { conditionLimits } from '../base/condition-limits.js'
 import type { Fault } from '../base/errors.js'
 import { type Condition, type Effort, fieldOf, matchesAny } from '../strand/condition.js'
+import { isGranted } from '../strand/record-type.js'
 import type { TokenClaims } from './jwt.js'
 
 /** What a user's token can be allowed to do with a record (docs/adr/0012-row-policies.md). */
@@ -15,6 +16,8 @@ export type PolicyAction = (typeof policyActions)[number]
 export interface Policy {
   actions: PolicyAction[]
   conditions: Condition[]
+  /** Types of records that it is about, as in queries; absent: all but reserved ones (src/strand/record-type.ts). */
+  types?: string[]
 }
 
 /** The claims that placeholders name. */
@@ -40,12 +43,22 @@ const doubtful = [
 
 const PLACEHOLDER_CHARS_MAX = 256
 
+/** A policy for one action. */
+export type ResolvedPolicy = Pick<Policy, 'conditions' | 'types'>
+
+/** A record that policies decide about. */
+export interface JudgedRecord {
+  type: string
+  /** Canonical JSON. */
+  body: Uint8Array
+}
+
 /**
  * What policies allow one user for one action: these policies, and the values of the placeholders that they name, each
  * once, however often it is named.
  */
 export interface GrantParts {
-  policies: Pick<Policy, 'conditions'>[]
+  policies: ResolvedPolicy[]
   /** By placeholder; those that the user lacks are absent. */
   values: Record<string, unknown>
 }
@@ -62,18 +75,20 @@ export function grantFor(
     const value = claimOf(name, claims)
     if (value !== undefined) values[name] = value
   }
-  return { policies: granting.map(({ conditions }) => ({ conditions })), values }
+  const bare = granting.map(({ actions: _actions, ...policy }): ResolvedPolicy => policy)
+  return { policies: bare, values }
 }
 
 /**
  * Puts the values of a grant into its policies.
- * @returns the conditions of each policy that is left, for `allows`. A policy whose conditions name a claim that the
+ * @returns the policies that are left, for `allows`. A policy whose conditions name a claim that the
  *   user lacks is left out, since a missing claim never matches, under `ne` no more than under `eq`.
  */
-export function resolveGrant({ policies, values }: GrantParts): Condition[][] {
-  return policies
-    .map(({ conditions }) => resolveAll(conditions, values))
-    .filter((conditions) => conditions !== undefined)
+export function resolveGrant({ policies, values }: GrantParts): ResolvedPolicy[] {
+  return policies.flatMap(({ conditions, ...policy }) => {
+    const resolved = resolveAll(conditions, values)
+    return resolved === undefined ? [] : [{ ...policy, conditions: resolved }]
+  })
 }
 
 /** Puts a user's claims into the policies that allow an action. */
@@ -81,20 +96,21 @@ export function resolvePolicies(
   policies: readonly Policy[],
   action: PolicyAction,
   claims: PolicyClaims,
-): Condition[][] {
+): ResolvedPolicy[] {
   return resolveGrant(grantFor(policies, action, claims))
 }
 
 /**
- * Whether one of the resolved policies allows a record with this canonical body. Without policies nothing is allowed.
+ * Whether one of the resolved policies allows a record. Without policies nothing is allowed.
  * @param effort the cost of comparing is added to it
  */
 export function allows(
-  resolved: readonly (readonly Condition[])[],
-  body: Uint8Array,
+  resolved: readonly ResolvedPolicy[],
+  { type, body }: JudgedRecord,
   effort?: Effort,
 ): boolean {
-  return matchesAny(body, resolved, effort)
+  const open = resolved.map(({ types }) => isGranted(type, types))
+  return matchesAny(body, resolved, { effort, open })
 }
 
 type Values = GrantParts['values']
@@ -251,16 +267,24 @@ function fault(pointer: string, detail: string): Fault {
 
 /**
  * Warnings for the answer to `PUT /v1/agents/:agent/policies`: a policy on `$jwt.email` or `$jwt.user_metadata` is
- * accepted, but anyone can register with any e-mail, and each user can write anything into user_metadata.
+ * accepted, but anyone can register with any e-mail, and each user can write anything into user_metadata. So is one that
+ * only wants fields to be absent, which are absent in most records that the policy's author has not thought of.
  */
 export function policyWarnings(policies: readonly Policy[]): string[] {
-  return policies.flatMap(({ conditions }, index) =>
-    conditions.flatMap(({ value }, place) =>
+  return policies.flatMap(({ conditions }, index) => [
+    ...conditions.flatMap(({ value }, place) =>
       doubtsOf(value).map(
         ({ claim, why }) => `/policies/${index}/conditions/${place} compares with ${SIGN}${claim}, ${why}`,
       ),
     ),
-  )
+    ...(conditions.length > 0 && conditions.every(isAbsence)
+      ? [`/policies/${index}/conditions hold of every record without these fields, whatever it contains`]
+      : []),
+  ])
+}
+
+function isAbsence({ op, value }: Condition): boolean {
+  return op === 'exists' && value === false
 }
 
 function doubtsOf(value: unknown): (typeof doubtful)[number][] {

@@ -32,13 +32,17 @@ export function matchesAll(
   return preparedOf(conditions, () => [conditions]).matches(body, effort)
 }
 
-/** True when every condition of one of the lists holds for a body in canonical JSON. */
+/**
+ * True when every condition of one of the choices holds for a body in canonical JSON.
+ * @param open which of them count; all when absent
+ */
 export function matchesAny(
   body: Uint8Array,
-  lists: readonly (readonly Condition[])[],
-  effort: Effort = { bytes: 0 },
+  choices: readonly { conditions: readonly Condition[] }[],
+  { effort = { bytes: 0 }, open }: { effort?: Effort | undefined; open?: readonly boolean[] } = {},
 ): boolean {
-  return preparedOf(lists, () => lists).matches(body, effort)
+  const lists = preparedOf(choices, () => choices.map(({ conditions }) => conditions))
+  return lists.matches(body, effort, open)
 }
 
 /** The member at a dotted path; `undefined` when there is none. Only own members count, array places included. */
@@ -96,17 +100,21 @@ class Prepared {
     )
   }
 
-  matches(body: Uint8Array, effort: Effort): boolean {
-    if (this.#lists.some((list) => list.length === 0)) return true
-    if (this.#lists.length === 0) return false
+  /** @param open which lists count; all when absent */
+  matches(body: Uint8Array, effort: Effort, open?: readonly boolean[]): boolean {
+    const isOpen = (at: number): boolean => open === undefined || open[at] === true
+    if (this.#lists.some((list, at) => list.length === 0 && isOpen(at))) return true
+    if (!this.#lists.some((_list, at) => isOpen(at))) return false
     const buffer = asBuffer(body)
     effort.bytes += buffer.length
     const found: Found = { body: buffer, spans: this.#fields.find(buffer), strings: new Map(), effort }
-    return this.#lists.some((list) =>
-      list.every(({ field, holds }) => {
-        effort.bytes += COMPARISON_BYTES
-        return holds(found, found.spans[field])
-      }),
+    return this.#lists.some(
+      (list, at) =>
+        isOpen(at) &&
+        list.every(({ field, holds }) => {
+          effort.bytes += COMPARISON_BYTES
+          return holds(found, found.spans[field])
+        }),
     )
   }
 }

@@ -39,6 +39,15 @@ export function isSystemType(type: string): boolean {
   return type.startsWith('sys/') || type.startsWith('edge/')
 }
 
+/**
+ * Whether a row policy is about records of this type. One that names no types is about all that applications write, and a
+ * reserved type is reached only by a pattern that begins with its prefix: `auth/*`, not `*`.
+ */
+export function isGranted(type: string, patterns: readonly string[] | undefined): boolean {
+  if (isReservedType(type)) return matchesTypes(type, (patterns ?? []).filter(isReservedType))
+  return patterns === undefined || matchesTypes(type, patterns)
+}
+
 /** Whether one of the patterns names `type`: `reading` names itself, `auth/*` all that begin with `auth/`. */
 export function matchesTypes(type: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) =>

@@ -1,5 +1,6 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
+import { queriedTypePattern } from '../strand/record-type.js'
 import { documented } from './documented.js'
 import { second } from './example-values.js'
 import { Hash, Seq, AgentAddress } from './primitives.js'
@@ -20,6 +21,15 @@ const RowPolicy = Type.Object(
         'registered with, which nobody may have proven to own; $jwt.verified_email is missing until the user has ' +
         'come in by its mailbox. A claim or field that is not there never matches',
     }),
+    types: Type.Optional(
+      Type.Array(Type.String({ pattern: `^${queriedTypePattern}$` }), {
+        minItems: 1,
+        maxItems: 32,
+        description:
+          'Record types, or beginnings and *, that it is about; without it, all that applications write. Records of the ' +
+          'server are reached only where one begins with sys/, auth/ or edge/',
+      }),
+    ),
   },
   { additionalProperties: false },
 )

@@ -8,7 +8,7 @@ import { ServiceClient, type User } from '../../src/client/index.js'
 import { readRows, type RecordRow } from '../../src/console/records/record-row.js'
 import * as buffer from '../../src/console/rules/buffer.js'
 import { claimsOf } from '../../src/console/rules/claims.js'
-import { type Asked, Judge, type Judgement } from '../../src/console/rules/judge.js'
+import { type Asked, Judge, type Judgement, type TriedRecord } from '../../src/console/rules/judge.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { usualPassword } from '../support/auth/accounts.js'
 import {
@@ -36,7 +36,7 @@ const seed = runSeed('policy-try')
 interface Told {
   policies: Policy[]
   asked: Asked
-  bodies: string[]
+  bodies: TriedRecord[]
   allowed: boolean[]
 }
 
@@ -174,7 +174,7 @@ describe.skipIf(noBrowser)('what Try says', () => {
       (all) =>
         all.map(({ policies, asked, bodies }) => {
           const judge = new tried.Judge(policies, asked)
-          return bodies.map((body) => judge.judge(body))
+          return bodies.map((record) => judge.judge(record))
         }),
       told.map(({ policies, asked, bodies }) => ({ policies, asked, bodies })),
     )
@@ -196,7 +196,7 @@ function expectReasons({ allowed, reasons, more }: Judgement, policies: Policy[]
   for (const reason of reasons) {
     expect(policies[reason.rule]?.actions).toContain(action)
     expect(reason.kind === 'allows').toBe(allowed)
-    if (reason.kind !== 'allows') expect(policies[reason.rule]?.conditions[reason.condition]).toBeDefined()
+    if ('condition' in reason) expect(policies[reason.rule]?.conditions[reason.condition]).toBeDefined()
   }
 }
 
@@ -244,18 +244,18 @@ class Strand {
   ): Promise<Told[]> {
     if (claims === undefined) throw new Error('Expected the claims of the user')
     await Promise.all([this.#name, `${this.#name}-written`].map((name) => this.#setPolicies(name, policies)))
-    const told = (action: Asked['action'], bodies: string[], allowed: boolean[]): Told => ({
+    const told = (action: Asked['action'], bodies: TriedRecord[], allowed: boolean[]): Told => ({
       policies,
       asked: { action, claims },
       bodies,
       allowed,
     })
-    const bodies = this.#rows.map(({ body = '' }) => body)
+    const application = (body: string | undefined): TriedRecord => ({ type: 'record', body })
     const [read, writes] = await Promise.all([this.#read(token), this.#written(token, written)])
     const deletes = await Promise.all(deleted.map((at) => this.#isDeleted(token, { at, read })))
-    const texts = written.map((body) => canonicalJson(body))
-    const targets = deleted.map((at) => bodies[at + 1] ?? '')
-    return [told('read', bodies, read), told('write', texts, writes), told('delete', targets, deletes)]
+    const texts = written.map((body) => application(canonicalJson(body)))
+    const targets = deleted.map((at) => application(this.#rows[at + 1]?.body))
+    return [told('read', this.#rows, read), told('write', texts, writes), told('delete', targets, deletes)]
   }
 
   async #setPolicies(name: string, policies: Policy[]): Promise<void> {

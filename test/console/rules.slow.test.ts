@@ -28,10 +28,20 @@ describe('rules as rows and as a text', () => {
     expect(rulesOfText(textOfRules(read.policies))).toEqual(read)
   })
 
+  it('keep their types', () => {
+    const rule = { actions: ['read'], conditions: [], types: ['auth/*', 'note'] }
+    const read = rulesOfText(JSON.stringify([rule]))
+    if ('fault' in read) throw new Error(read.fault)
+    expect(read.policies).toEqual([rule])
+    expect(rulesOfDrafts(draftsOf(read.policies))).toEqual(read)
+  })
+
   it.each([
     ['{', 'Expected one JSON value'],
     ['{}', 'Expected a list of rules'],
-    ['[1]', 'Rule 1: Expected an object of actions and conditions'],
+    ['[1]', 'Rule 1: Expected an object of actions, conditions and types'],
+    ['[{"actions":["read"],"conditions":[],"types":[]}]', 'Rule 1: Expected types to be'],
+    ['[{"actions":["read"],"conditions":[],"types":["A"]}]', 'Rule 1: Expected types to be'],
     ['[{"actions":["read"],"conditions":[],"name":"x"}]', 'Rule 1: Expected an object of'],
     ['[{"actions":[],"conditions":[]}]', 'Rule 1: Expected actions of read, write, delete and erase'],
     ['[{"actions":["read","destroy"],"conditions":[]}]', 'Rule 1: Expected actions of'],

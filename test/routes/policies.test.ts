@@ -89,6 +89,8 @@ describe('replacing the policies of an agent', () => {
     ['no list', {}, '/policies'],
     ['a policy without actions', [{ actions: [], conditions: [] }], '/policies/0/actions'],
     ['an action that is none', [{ actions: ['destroy'], conditions: [] }], '/policies/0/actions/0'],
+    ['a type that is none', [{ ...ownRows, types: ['A'] }], '/policies/0/types/0'],
+    ['no type', [{ ...ownRows, types: [] }], '/policies/0/types'],
     ['a policy without conditions', [{ actions: ['read'] }], '/policies/0/conditions'],
     ['another member', [{ ...ownRows, name: 'x' }], '/policies/0/name'],
     [

@@ -310,11 +310,32 @@ describe('a user’s read', () => {
     expect(shown(user('usr_eve'))).toEqual([])
   })
 
-  it('sees system records only where a policy allows their bodies', () => {
-    expect(shown(ann, { types: ['sys/*'] })).toEqual([])
-    shard.ask(setPolicies({ actions: ['read'], conditions: [] }))
-    expect(shown(ann, { types: ['sys/*'] })).toHaveLength(3)
+  it('sees records of the server only where a policy names their types', () => {
+    const everything: Policy = { actions: ['read'], conditions: [] }
+    const genesis = shard.store.agents.find('notes')?.strand ?? ''
+    for (const policy of [own, everything, { ...everything, types: ['*'] }]) {
+      shard.ask(setPolicies(policy))
+      expect(shown(ann, { types: ['sys/*'] })).toEqual([])
+      expect(codeOf(shard.ask(get(genesis, ann)))).toBe('record_not_found')
+      const locate: Command = { kind: 'strandLocate', agent: 'notes', hash: genesis, access: ann }
+      expect(codeOf(shard.ask(locate))).toBe('record_not_found')
+    }
+    shard.ask(setPolicies({ ...everything, types: ['sys/*'] }))
+    expect(shown(ann, { types: ['sys/*'] })).toHaveLength(6)
+    expect(codeOf(shard.ask(get(genesis, ann)))).toBe('reply')
+    expect(shown(ann)).toEqual([])
+    shard.ask(setPolicies(everything))
     expect(shown(ann)).toEqual([1, 2, 3])
+  })
+
+  it('writes records only of the types that a policy names', () => {
+    shard.ask(setPolicies({ actions: ['write'], conditions: [], types: ['note/*'] }))
+    const typed = (type: string): Command => {
+      const body = Buffer.from(JSON.stringify({ data: {}, type }))
+      return { kind: 'recordAppend', agent: 'notes', emerge: false, body, options: {}, access: ann }
+    }
+    const written = ['note/a', 'record', 'auth/login'].map((type) => codeOf(shard.ask(typed(type))))
+    expect(written).toEqual(['reply', 'forbidden', 'reserved_type'])
   })
 
   it('finds only hits of its where that a policy shows', () => {
@@ -360,7 +381,7 @@ describe('a user’s read', () => {
     const located = shard.ask(locate)
     if (located.kind !== 'located' || located.readable === undefined) throw new Error('Expected a grant')
     expect(resolveGrant(JSON.parse(located.readable.text))).toEqual([
-      [{ field: 'owner', op: 'eq', value: 'usr_ann' }],
+      { conditions: [{ field: 'owner', op: 'eq', value: 'usr_ann' }] },
     ])
     expect(codeOf(shard.ask({ ...locate, hash: ofAnn }))).toBe('located')
     expect(codeOf(shard.ask({ ...locate, hash: ofBob }))).toBe('record_not_found')

@@ -9,6 +9,7 @@ import { requestMutation } from '../mutations/request.js'
 import { covers, grantOf, isRefused, notAllowed } from '../shard/row-access.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/agent.js'
+import type { StoredRecord } from '../store/record-codec.js'
 import { noSuchRecord, targetAgent } from './records.js'
 
 const statesAfter = { delete: 'deleted', restore: 'active', erase: 'erased' } as const
@@ -47,13 +48,13 @@ export function recordMutate(
 /** A user needs a policy that allows this of the record; a record that it may not read is answered with 404. */
 function policyRefusal(
   agent: Agent,
-  { hash, body }: { hash: string; body: Uint8Array },
+  record: Pick<StoredRecord, 'hash' | 'type' | 'body'>,
   { access, needs }: { access: UserAccess | undefined; needs: 'delete' | 'erase' },
 ): Refusal | undefined {
   const grant = grantOf(agent, needs, access)
   if (isRefused(grant)) return grant
-  if (covers(grant, body)) return undefined
+  if (covers(grant, record)) return undefined
   const readable = grantOf(agent, 'read', access)
   if (isRefused(readable)) return readable
-  return covers(readable, body) ? notAllowed : noSuchRecord(hash)
+  return covers(readable, record) ? notAllowed : noSuchRecord(record.hash)
 }

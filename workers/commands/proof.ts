@@ -26,7 +26,7 @@ export function strandLocate(state: ShardState, command: CommandOf<'strandLocate
   }
   if (command.hash === undefined) return located
   const record = state.store.findRecord(agent, command.hash)
-  if (record === undefined || !covers(grant, record.body)) return noSuchRecord(command.hash)
+  if (record === undefined || !covers(grant, record)) return noSuchRecord(command.hash)
   return { ...located, seq: record.seq }
 }
 

@@ -42,7 +42,7 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
     }
     budget.read(record.body.length)
     // An erased record has nothing to show; by its hash it is still found.
-    if (record.erased === true || !covers(grant, record.body, budget.effort)) continue
+    if (record.erased === true || !covers(grant, record, budget.effort)) continue
     if (!selects(command, record, budget.effort)) continue
     if (state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
     const row = recordRow(record, publicKeyOf(agent, record.keyIndex))

@@ -38,7 +38,7 @@ export function appendOne(state: ShardState, write: Target & { draft: Draft }, g
   if ('code' in agent) return agent
   const grant = grantOf(agent, 'write', write.access)
   if (isRefused(grant)) return grant
-  if (!covers(grant, write.draft.body)) return notAllowed
+  if (!covers(grant, write.draft)) return notAllowed
   const record = group.append(agent, write.draft)
   if ('code' in record) return record
   return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
@@ -94,7 +94,7 @@ export function recordGet(state: ShardState, command: CommandOf<'recordGet'>): O
   const grant = grantOf(agent, 'read', command.access)
   if (isRefused(grant)) return grant
   const record = state.store.findRecord(agent, command.hash)
-  if (record === undefined || !covers(grant, record.body)) return noSuchRecord(command.hash)
+  if (record === undefined || !covers(grant, record)) return noSuchRecord(command.hash)
   const deleted = state.store.isDeleted(agent, record.seq, agent.head.seq)
   return {
     kind: 'reply',
@@ -194,7 +194,7 @@ function* readBatch(
     const draft = batchDraft(item, `/records/${index}`, rules)
     if ('fault' in draft) return sayWhere(body, draft.fault)
     drafts.push(draft.draft)
-    allowed.push('code' in draft.draft || covers(grant, draft.draft.body))
+    allowed.push('code' in draft.draft || covers(grant, draft.draft))
     if (turn.spent()) yield
   }
   const judged = access === undefined ? {} : { judged: { policies, allowed } }
@@ -239,7 +239,7 @@ function allowedBatch(batch: Batch, agent: Agent, access: UserAccess | undefined
   const grant = grantOf(agent, 'write', access)
   if (isRefused(grant)) return grant
   const isAllowed = (draft: Draft, index: number) =>
-    policies === agent.policies ? allowed[index] === true : covers(grant, draft.body)
+    policies === agent.policies ? allowed[index] === true : covers(grant, draft)
   const drafts = batch.drafts.map((draft, index) =>
     'code' in draft || isAllowed(draft, index) ? draft : notAllowedAt(`/records/${index}/data`),
   )

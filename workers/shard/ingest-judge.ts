@@ -75,7 +75,7 @@ export class Judge {
     if ('code' in found) return own
     const draft = this.#keptDraft(line, own)
     // A caller who may not write such a record cannot have one written by sending a bad line.
-    if (draft === undefined || !covers(found.grant, draft.body)) return own
+    if (draft === undefined || !covers(found.grant, draft)) return own
     const once = line.kept?.once
     if (once !== undefined && this.#knows(once) === 'written') return { onDisk: true, refusal: own }
     return draft
@@ -115,7 +115,7 @@ export class Judge {
     if ('code' in found) return found
     const { grant, policies } = found
     if (line.judged?.policies !== policies) {
-      line.judged = { policies, allowed: covers(grant, line.draft.body) }
+      line.judged = { policies, allowed: covers(grant, line.draft) }
     }
     return line.judged.allowed ? line.draft : notAllowed
   }

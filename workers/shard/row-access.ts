@@ -1,5 +1,5 @@
 import { grantOfPolicies, type Grant } from '../../src/auth/grant.js'
-import { allows, type PolicyAction } from '../../src/auth/row-policy.js'
+import { allows, type JudgedRecord, type PolicyAction } from '../../src/auth/row-policy.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { UserAccess } from '../../src/protocol/command-options.js'
 import type { Effort } from '../../src/strand/condition.js'
@@ -29,11 +29,11 @@ export function isRefused(grant: Grant | Refusal | undefined): grant is Refusal 
 }
 
 /**
- * Whether a grant covers a record with this canonical body. In a search, this is asked before anything else about the
+ * Whether a grant covers a record. In a search, this is asked before anything else about the
  * record: a hidden record must cost nothing that depends on the search, or time would reveal its content.
  */
-export function covers(grant: Grant | undefined, body: Uint8Array, effort?: Effort): boolean {
-  return grant === undefined || allows(grant.conditions, body, effort)
+export function covers(grant: Grant | undefined, record: JudgedRecord, effort?: Effort): boolean {
+  return grant === undefined || allows(grant.policies, record, effort)
 }
 
 /** Whether an agent has any policy for that action. */

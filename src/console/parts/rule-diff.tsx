@@ -18,16 +18,22 @@ export function policyRows(before: readonly Policy[] | undefined, after: readonl
   ]
 }
 
-function keyOf({ actions, conditions }: Policy): string {
-  return JSON.stringify([actions, conditions.map(({ field, op, value }) => [field, op, value])])
+function keyOf({ actions, conditions, types }: Policy): string {
+  return JSON.stringify([actions, conditions.map(({ field, op, value }) => [field, op, value]), types])
 }
 
-function policyText({ actions, conditions }: Policy): Pick<DiffRow, 'text' | 'more'> {
+function policyText({ actions, conditions, types }: Policy): Pick<DiffRow, 'text' | 'more'> {
   const parts = conditions.map(conditionText)
+  const records = parts.length === 0 ? 'every record' : `records whose ${parts.join(' and ')}`
   return {
     text: actions.join(', '),
-    more: parts.length === 0 ? 'every record' : `records whose ${parts.join(' and ')}`,
+    more: types === undefined ? records : `${records}, of ${typesText(types)}`,
   }
+}
+
+/** The types of records that a rule is about, in words. */
+export function typesText(types: readonly string[] | undefined): string {
+  return types === undefined ? 'records of applications' : `type ${types.join(' or ')}`
 }
 
 /** A condition in words. */

@@ -8,12 +8,15 @@ import {
 import { utf8 } from '../../proof/hex.js'
 import { type Condition, operators } from '../../strand/condition.js'
 import { readJson } from '../../strand/json.js'
+import { queriedTypePattern } from '../../strand/record-type.js'
 import { type ConditionDraft, valueOf, type ValueType } from '../records/filter.js'
 
 /** A rule as it is typed. */
 export interface RuleDraft {
   actions: PolicyAction[]
   conditions: ConditionDraft[]
+  /** Types of records, separated by commas; empty: all that applications write. */
+  types: string
 }
 
 /** Rules that can be tried and saved, or what is wrong with them. */
@@ -32,16 +35,20 @@ export interface EditedRules {
 export const newRule: RuleDraft = {
   actions: ['read'],
   conditions: [{ field: 'owner', op: 'eq', valueType: 'text', value: '$jwt.sub' }],
+  types: '',
 }
 
+/** The most types of one rule that the server takes. */
+const TYPES_MAX = 32
 /** As the server's reader of requests. */
 const DEPTH_MAX = 16
 
 /** Rules as their rows show them. */
 export function draftsOf(policies: readonly Policy[]): RuleDraft[] {
-  return policies.map(({ actions, conditions }) => ({
+  return policies.map(({ actions, conditions, types = [] }) => ({
     actions: [...actions],
     conditions: conditions.map(conditionDraft),
+    types: types.join(', '),
   }))
 }
 
@@ -70,7 +77,7 @@ function isPlainList(value: unknown): value is string[] {
 /** The rules of rows. */
 export function rulesOfDrafts(drafts: readonly RuleDraft[]): ReadRules {
   const policies: Policy[] = []
-  for (const [at, { actions, conditions }] of drafts.entries()) {
+  for (const [at, { actions, conditions, types }] of drafts.entries()) {
     if (actions.length === 0) return { fault: `Rule ${at + 1}: Expected an action` }
     const made: Condition[] = []
     for (const condition of conditions) {
@@ -79,10 +86,15 @@ export function rulesOfDrafts(drafts: readonly RuleDraft[]): ReadRules {
       if ('fault' in value) return { fault: `Rule ${at + 1}: ${value.fault}` }
       made.push({ field, op: condition.op, value: value.value })
     }
-    policies.push({ actions, conditions: made })
+    policies.push({ actions, conditions: made, ...typesOf(types) })
   }
   // Texts that were typed as JSON are read as strictly as the whole.
   return rulesOfText(textOfRules(policies))
+}
+
+function typesOf(text: string): Pick<Policy, 'types'> {
+  const types = text.split(',').map((type) => type.trim())
+  return text.trim() === '' ? {} : { types }
 }
 
 /** The rules of a JSON text, read as strictly as the server does. */
@@ -100,9 +112,9 @@ export function rulesOfText(text: string): ReadRules {
 }
 
 function policyOf(value: unknown): Policy | string {
-  if (!isObject(value) || !hasOnly(value, ['actions', 'conditions']))
-    return 'Expected an object of actions and conditions'
-  const { actions, conditions } = value
+  if (!isObject(value) || !hasOnly(value, ['actions', 'conditions', 'types']))
+    return 'Expected an object of actions, conditions and types'
+  const { actions, conditions, types } = value
   if (!Array.isArray(actions) || !Array.isArray(conditions)) return 'Expected lists of actions and conditions'
   const known = policyActions.filter((action) => actions.includes(action))
   if (actions.length === 0 || known.length !== actions.length)
@@ -114,7 +126,16 @@ function policyOf(value: unknown): Policy | string {
       return `Expected condition ${at + 1} to be an object of field, op (${operators.join(', ')}) and value`
     made.push(condition)
   }
-  return { actions: known, conditions: made }
+  if (types === undefined) return { actions: known, conditions: made }
+  if (!isTypes(types)) return 'Expected types to be a list of record types, or beginnings and *'
+  return { actions: known, conditions: made, types }
+}
+
+const queriedType = new RegExp(`^${queriedTypePattern}$`)
+
+function isTypes(value: unknown): value is string[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > TYPES_MAX) return false
+  return value.every((type) => typeof type === 'string' && queriedType.test(type))
 }
 
 function conditionOf(item: unknown): Condition | undefined {

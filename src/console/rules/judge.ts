@@ -1,12 +1,15 @@
 import {
   allows,
+  type JudgedRecord,
   type Policy,
   type PolicyAction,
   type PolicyClaims,
+  type ResolvedPolicy,
   resolvePolicies,
 } from '../../auth/row-policy.js'
 import { utf8 } from '../../proof/hex.js'
 import { type Condition, matchesAll } from '../../strand/condition.js'
+import { isGranted } from '../../strand/record-type.js'
 
 /** What users' tokens are asked for, with which claims. */
 export interface Asked {
@@ -18,6 +21,8 @@ export interface Asked {
 export type Reason =
   /** All conditions hold. */
   | { kind: 'allows'; rule: number }
+  /** It is about records of other types. */
+  | { kind: 'types'; rule: number }
   /** The first condition that does not hold. */
   | { kind: 'fails'; rule: number; condition: number }
   /** The first condition whose claim the token lacks. */
@@ -36,8 +41,14 @@ const REASONS_MAX = 3
 /** What an erased body reads as, to the server's rules too. */
 const ERASED = 'null'
 
+/** A record as rules look at it. `body`: its canonical text; undefined where it is erased. */
+export interface TriedRecord {
+  type: string
+  body: string | undefined
+}
+
 /** A rule about the action. `resolved`: its conditions with the claims put in; undefined where the token lacks one. */
-interface Rule {
+interface Rule extends Omit<ResolvedPolicy, 'conditions'> {
   rule: number
   conditions: readonly Condition[]
   resolved: readonly Condition[] | undefined
@@ -46,7 +57,7 @@ interface Rule {
 /** Judges records as the server does, by the server's own functions (src/auth/row-policy.ts). */
 export class Judge {
   readonly #asked: Asked
-  readonly #resolved: readonly (readonly Condition[])[]
+  readonly #resolved: readonly ResolvedPolicy[]
   readonly #rules: readonly Rule[]
 
   constructor(policies: readonly Policy[], asked: Asked) {
@@ -54,36 +65,39 @@ export class Judge {
     this.#asked = asked
     this.#resolved = resolvePolicies(policies, action, claims)
     this.#rules = policies.flatMap((policy, rule) => {
-      const { actions, conditions } = policy
+      const { actions, ...about } = policy
       if (!actions.includes(action)) return []
-      return [{ rule, conditions, resolved: resolvePolicies([policy], action, claims)[0] }]
+      return [{ rule, ...about, resolved: resolvePolicies([policy], action, claims)[0]?.conditions }]
     })
   }
 
-  /** @param body the canonical text of a record's body; undefined where it is erased */
-  judge(body: string | undefined): Judgement {
-    const bytes = utf8(body ?? ERASED)
-    if (!allows(this.#resolved, bytes)) {
-      const reasons = this.#rules.slice(0, REASONS_MAX).map((rule) => this.#whyNot(rule, bytes))
+  judge({ type, body }: TriedRecord): Judgement {
+    const record = { type, body: utf8(body ?? ERASED) }
+    if (!allows(this.#resolved, record)) {
+      const reasons = this.#rules.slice(0, REASONS_MAX).map((rule) => this.#whyNot(rule, record))
       return { allowed: false, reasons, more: this.#rules.length - reasons.length }
     }
-    const rule = this.#rules.find(({ resolved }) => resolved !== undefined && matchesAll(bytes, resolved))
+    const rule = this.#rules.find(
+      ({ types, resolved }) =>
+        isGranted(type, types) && resolved !== undefined && matchesAll(record.body, resolved),
+    )
     const reasons = rule === undefined ? [] : [{ kind: 'allows' as const, rule: rule.rule }]
     return { allowed: true, reasons, more: 0 }
   }
 
-  #whyNot({ rule, conditions, resolved }: Rule, bytes: Uint8Array): Reason {
+  #whyNot({ rule, types, conditions, resolved }: Rule, { type, body }: JudgedRecord): Reason {
+    if (!isGranted(type, types)) return { kind: 'types', rule }
     if (resolved === undefined) {
       const { claims } = this.#asked
       const lacking = conditions.findIndex((one) => resolveOne(one, claims) === undefined)
       return { kind: 'lacks', rule, condition: lacking }
     }
-    return { kind: 'fails', rule, condition: resolved.findIndex((one) => !matchesAll(bytes, [one])) }
+    return { kind: 'fails', rule, condition: resolved.findIndex((one) => !matchesAll(body, [one])) }
   }
 }
 
 function resolveOne(condition: Condition, claims: PolicyClaims): readonly Condition[] | undefined {
-  return resolvePolicies([{ actions: ['read'], conditions: [condition] }], 'read', claims)[0]
+  return resolvePolicies([{ actions: ['read'], conditions: [condition] }], 'read', claims)[0]?.conditions
 }
 
 /** Work between two moments in which the page draws and listens, milliseconds. */
@@ -96,13 +110,13 @@ const SLICE_MS = 30
  */
 export async function judgeAll(
   judges: readonly (Judge | undefined)[],
-  bodies: readonly (string | undefined)[],
+  records: readonly TriedRecord[],
   { signal, onProgress }: { signal: AbortSignal; onProgress: (done: number) => void },
 ): Promise<(Judgement | undefined)[][]> {
   const judgements: (Judgement | undefined)[][] = []
   let beganMs = performance.now()
-  for (const body of bodies) {
-    judgements.push(judges.map((judge) => judge?.judge(body)))
+  for (const record of records) {
+    judgements.push(judges.map((judge) => judge?.judge(record)))
     if (performance.now() - beganMs < SLICE_MS) continue
     onProgress(judgements.length)
     await new Promise((resolve) => setTimeout(resolve))

@@ -3,7 +3,7 @@ import type { Policy, PolicyAction } from '../../auth/row-policy.js'
 import { fieldOf } from '../../strand/condition.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { countText, lineText } from '../parts/format.js'
-import { conditionText } from '../parts/rule-diff.js'
+import { conditionText, typesText } from '../parts/rule-diff.js'
 import type { RecordRow } from '../records/record-row.js'
 import { agentLink } from '../route.js'
 import type { Judgement, Reason } from './judge.js'
@@ -102,13 +102,14 @@ function Says(props: {
   )
 }
 
-function reasonText(reason: Reason, rules: readonly Policy[], { members }: RecordRow): string {
+function reasonText(reason: Reason, rules: readonly Policy[], { members, type }: RecordRow): string {
   const rule = rules[reason.rule]
   const name = `rule ${reason.rule + 1}`
   if (reason.kind === 'allows') {
     const all = rule?.conditions.map(conditionText).join(' and ') ?? ''
     return `${name}: ${all === '' ? 'every record' : all}`
   }
+  if (reason.kind === 'types') return `${name} is about ${typesText(rule?.types)}, not ${type}`
   const condition = rule?.conditions[reason.condition]
   if (condition === undefined) return name
   if (reason.kind === 'lacks') return `${name}: the token has no ${String(condition.value)}`

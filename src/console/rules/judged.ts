@@ -72,9 +72,8 @@ export function useJudged({ rows, saved, edited, asked }: ToJudge) {
     const { signal } = controller
     running.current = controller
     const judges = [saved, edited].map((rules) => rules && new Judge(rules, asked))
-    const bodies = rows.map(({ body }) => body)
     const onProgress = (done: number): void => setState({ kind: 'judging', done })
-    judgeAll(judges, bodies, { signal, onProgress }).then(
+    judgeAll(judges, rows, { signal, onProgress }).then(
       (all) => setState({ kind: 'judged', judged: rows.map((row, at) => judgedOf(row, all[at])) }),
       (error: unknown) => {
         if (!signal.aborted) setState({ kind: 'failed', problem: explain(error) })

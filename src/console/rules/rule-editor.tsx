@@ -96,7 +96,7 @@ export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited:
 
 function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | undefined) => void }) {
   const { number, rule, set } = props
-  const { actions, conditions } = rule
+  const { actions, conditions, types } = rule
   const addButton = useRef<HTMLButtonElement>(null)
   const setCondition = (at: number, changed: ConditionDraft | undefined): void => {
     if (changed === undefined) addButton.current?.focus()
@@ -134,6 +134,15 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
           set={(changed) => setCondition(at, changed)}
         />
       ))}
+      <label class="field">
+        Of these types
+        <input
+          type="text"
+          placeholder="all that applications write; sys/*, auth/* and edge/* only where named"
+          value={types}
+          onInput={({ currentTarget: { value } }) => set({ ...rule, types: value })}
+        />
+      </label>
       <div class="buttons">
         <button
           ref={addButton}

@@ -32,7 +32,7 @@ export class SeenEvent {
   readonly event: StreamEvent
   readonly hlc: Hlc
   readonly #verdicts = new Map<string, boolean>()
-  #payload: Buffer | undefined
+  #record: SeenRecord | undefined
 
   constructor(event: StreamEvent) {
     this.event = event
@@ -46,16 +46,15 @@ export class SeenEvent {
     if (known !== undefined) return known
     const { readable, filter } = view
     const shown =
-      (readable === undefined || allows(grantOfText(readable).conditions, this.#body())) &&
-      (filter === undefined || hasField(this.#body(), filter))
+      (readable === undefined || allows(grantOfText(readable).policies, this.#read())) &&
+      (filter === undefined || hasField(this.#read().body, filter))
     this.#verdicts.set(view.key, shown)
     return shown
   }
 
-  /** The body of the record, canonical JSON. */
-  #body(): Buffer {
-    this.#payload ??= payloadOf(this.event)
-    return this.#payload
+  #read(): SeenRecord {
+    this.#record ??= recordOf(this.event)
+    return this.#record
   }
 }
 
@@ -82,14 +81,25 @@ export class EventBatch {
   }
 }
 
-const payloadField = new Fields()
-payloadField.add(['payload'])
+/** The type of a record, and its body in canonical JSON. */
+interface SeenRecord {
+  type: string
+  body: Buffer
+}
 
-function payloadOf(event: StreamEvent): Buffer {
+const eventFields = new Fields()
+eventFields.add(['payload'])
+eventFields.add(['type'])
+
+function recordOf(event: StreamEvent): SeenRecord {
   const data = Buffer.from(event.data)
-  const [span] = payloadField.find(data)
-  assert(span !== undefined, 'each event has its payload')
-  return data.subarray(span.from, span.to)
+  const [body, type] = eventFields.find(data)
+  assert(body !== undefined && type !== undefined, 'each event has its payload and type')
+  // A type has no character that JSON escapes.
+  return {
+    type: data.toString('latin1', type.from + 1, type.to - 1),
+    body: data.subarray(body.from, body.to),
+  }
 }
 
 /** Whether a body has the field that a stream is filtered by: a member, or a dotted path. */

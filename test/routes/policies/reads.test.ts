@@ -1,5 +1,7 @@
 // @run through a standby
+import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { eventually } from '../../support/eventually.js'
 import { ask, newAgent } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { type TestAnswer, type TestServer } from '../../support/server/server.js'
@@ -16,7 +18,7 @@ let ofBob = ''
 let deleted = ''
 
 beforeAll(async () => {
-  server = await startAuthServer()
+  server = await startAuthServer({ env: { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '1' } })
   ann = await signUp(server, 'ann@example.org')
   rob = await signUp(server, 'rob@example.org', { app: { team: { colour: 'red', of: [1] }, level: 3 } })
   for (const agent of ['notes', 'bare', 'unreadable', 'claims']) await newAgent(server, agent)
@@ -111,11 +113,30 @@ describe('a query', () => {
     expect(numbersIn(await query(ann, { type: 'hash', hash: '0'.repeat(64) }))).toEqual([])
   })
 
-  it('shows records of the server only where a policy allows their bodies', async () => {
-    const body = { type: 'latest', types: ['sys/*'] }
-    expect(numbersIn(await query(ann, body))).toEqual([])
-    const all = await ask(server, 'POST /v1/agents/notes/query', { body })
-    expect(all.body.records.length).toBeGreaterThan(2)
+  // A policy on a field that they lack showed every user all sign-ins, with their addresses.
+  it('shows records of the server only where a policy names their types', async () => {
+    const conditions = [{ field: 'secret', op: 'exists', value: false }]
+    const typesSeen = async (types?: string[]) => {
+      const policies = [{ actions: ['read'], conditions, ...(types !== undefined && { types }) }]
+      const path = '/v1/agents/default/policies'
+      expect((await ask(server, `PUT ${path}`, { body: { policies } })).status).toBe(202)
+      await eventually(async () =>
+        isDeepStrictEqual((await ask(server, `GET ${path}`)).body.policies, policies),
+      )
+      const all = { type: 'time_range', from_ts: 0, types: ['sys/*', 'auth/*'], limit: 1_000 }
+      const found = await query(ann, all, 'default')
+      const exported = await as(ann, 'GET /v1/strand/export?agent=default')
+      const lines = exported.text.trimEnd().split('\n').slice(1, -1)
+      const shown = lines.map((line) => JSON.parse(line)).filter(({ body: text }) => text !== undefined)
+      return {
+        queried: new Set(found.body.records.map((record: { type: string }) => record.type)),
+        exported: new Set(shown.map(({ h }) => /^type (.*)$/m.exec(h)?.[1])),
+      }
+    }
+    expect(await typesSeen()).toEqual({ queried: new Set(), exported: new Set(['sys/genesis']) })
+    const seen = await typesSeen(['auth/register'])
+    expect(seen.queried).toEqual(new Set(['auth/register']))
+    expect(seen.exported).toEqual(new Set(['sys/genesis', 'auth/register']))
   })
 })
 

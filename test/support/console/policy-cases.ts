@@ -108,10 +108,15 @@ const condition = fc
   .constantFrom(...operators)
   .chain((op) => fc.record({ field: fc.constantFrom(...fields), op: fc.constant(op), value: literalOf(op) }))
 
-const policy: fc.Arbitrary<Policy> = fc.record({
-  actions: fc.subarray<PolicyAction>([...policyActions], { minLength: 1 }),
-  conditions: fc.array(condition, { maxLength: 3 }),
-})
+const types = fc.subarray(['record', 'rec*', '*', 'sys/*', 'sys/genesis', 'other'], { minLength: 1 })
+const policy: fc.Arbitrary<Policy> = fc.record(
+  {
+    actions: fc.subarray<PolicyAction>([...policyActions], { minLength: 1 }),
+    conditions: fc.array(condition, { maxLength: 3 }),
+    types,
+  },
+  { requiredKeys: ['actions', 'conditions'] },
+)
 
 /** Cases whose rules the server takes. `records`: how many there are to be deleted. */
 export function policyCases(records: number): fc.Arbitrary<PolicyCase> {

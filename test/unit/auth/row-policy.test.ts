@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   type Policy,
   type PolicyAction,
+  type ResolvedPolicy,
   allows,
   listFaults,
   policyFaults,
@@ -22,7 +23,8 @@ const claims = {
 const policy = (...conditions: Condition[]): Policy => ({ actions: ['read'], conditions })
 const on = (field: string, op: Condition['op'], value: unknown): Condition => ({ field, op, value })
 
-const allowed = (resolved: Condition[][], body: unknown) => allows(resolved, Buffer.from(canonicalJson(body)))
+const recordOf = (body: unknown, type = 'record') => ({ type, body: Buffer.from(canonicalJson(body)) })
+const allowed = (resolved: ResolvedPolicy[], body: unknown) => allows(resolved, recordOf(body))
 
 /** Whether a user with these claims may read a record with this body under one policy. */
 function mayRead(body: unknown, ...conditions: Condition[]): boolean {
@@ -67,12 +69,12 @@ describe('a row policy', () => {
 
   it('matches on $jwt.verified_email where the token says it, and on nothing where it does not', () => {
     const proven = { ...claims, verified_email: 'a@b.c' }
-    const owned = Buffer.from('{"owner":"a@b.c"}')
+    const owned = recordOf({ owner: 'a@b.c' })
     for (const op of operators.filter((op) => op !== 'exists')) {
       const value = op === 'in' ? ['$jwt.verified_email'] : '$jwt.verified_email'
       const read = (who: typeof claims) => resolvePolicies([policy(on('owner', op, value))], 'read', who)
       expect(allows(read(claims), owned)).toBe(false)
-      expect(allows(read(claims), Buffer.from('{}'))).toBe(false)
+      expect(allows(read(claims), recordOf({}))).toBe(false)
       const matching = op === 'eq' || op === 'in' || op === 'lte' || op === 'gte'
       expect(allows(read(proven), owned)).toBe(matching)
     }
@@ -137,6 +139,58 @@ describe('a row policy', () => {
     expect(allowed(resolvePolicies(policies, 'read', claims), {})).toBe(false)
     expect(allowed(resolvePolicies(policies, 'write', claims), {})).toBe(true)
     expect(allowed(resolvePolicies(policies, 'delete', claims), {})).toBe(true)
+  })
+})
+
+describe('the types of a row policy', () => {
+  const reserved = ['sys/policy', 'auth/login', 'edge/add']
+  const reaches = (types: string[] | undefined, type: string) => {
+    const one: Policy = { ...policy(on('gone', 'exists', false)), ...(types !== undefined && { types }) }
+    return allows(resolvePolicies([one], 'read', claims), recordOf({}, type))
+  }
+
+  it('are those of applications where it names none', () => {
+    for (const type of ['record', 'note/x', 'sys', 'authors', 'ingest/rejected'])
+      expect(reaches(undefined, type)).toBe(true)
+    for (const type of reserved) expect(reaches(undefined, type)).toBe(false)
+  })
+
+  it('are those that it names, and reserved ones only by their prefix', () => {
+    expect(reaches(['note'], 'note')).toBe(true)
+    expect(reaches(['note'], 'record')).toBe(false)
+    expect(reaches(['no*'], 'note')).toBe(true)
+    expect(reaches(['*'], 'record')).toBe(true)
+    for (const type of reserved) {
+      for (const wide of ['*', type[0] + '*', type.slice(0, type.indexOf('/')) + '*'])
+        expect(reaches([wide], type)).toBe(false)
+      expect(reaches(['note', `${type.slice(0, type.indexOf('/'))}/*`], type)).toBe(true)
+      expect(reaches([type], type)).toBe(true)
+    }
+    expect(reaches(['auth/*'], 'record')).toBe(false)
+    expect(reaches(['auth/*'], 'sys/policy')).toBe(false)
+  })
+
+  it('do not widen another policy', () => {
+    const policies: Policy[] = [
+      { ...policy(on('n', 'eq', 1)), types: ['auth/*'] },
+      { ...policy(), types: ['note'] },
+      policy(on('n', 'eq', 2)),
+    ]
+    const resolved = resolvePolicies(policies, 'read', claims)
+    const seen = [
+      [{ n: 1 }, 'auth/login'],
+      [{ n: 2 }, 'auth/login'],
+      [{ n: 2 }, 'record'],
+      [{ n: 1 }, 'record'],
+      [{ n: 1 }, 'note'],
+    ] as const
+    expect(seen.map(([body, type]) => allows(resolved, recordOf(body, type)))).toEqual([
+      true,
+      false,
+      true,
+      false,
+      true,
+    ])
   })
 })
 
@@ -291,6 +345,16 @@ describe('the check of policies', () => {
     expect(policyWarnings(warned)).toEqual([
       '/policies/1/conditions/0 compares with $jwt.user_metadata, which users write themselves',
       '/policies/1/conditions/1 compares with $jwt.user_metadata, which users write themselves',
+    ])
+  })
+
+  it('warns of a policy that only wants fields to be absent', () => {
+    const absent = on('secret', 'exists', false)
+    expect(
+      policyWarnings([policy(), policy(absent, on('a', 'eq', 1)), policy(on('a', 'exists', true))]),
+    ).toEqual([])
+    expect(policyWarnings([policy(), policy(absent, { ...absent, field: 'b' })])).toEqual([
+      '/policies/1/conditions hold of every record without these fields, whatever it contains',
     ])
   })
 })

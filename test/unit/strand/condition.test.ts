@@ -96,8 +96,10 @@ describe('conditions on canonical JSON', () => {
         const each = conditions.map((condition) => holds(one, condition))
         expect(conditions.map((condition) => matchesAll(bytes, [condition]))).toEqual(each)
         expect(matchesAll(bytes, conditions)).toBe(each.every(Boolean))
-        const lists = conditions.map((condition) => [condition])
-        expect(matchesAny(bytes, lists)).toBe(each.some(Boolean))
+        const choices = conditions.map((condition) => ({ conditions: [condition] }))
+        expect(matchesAny(bytes, choices)).toBe(each.some(Boolean))
+        const open = choices.map((_choice, at) => at % 2 === 0)
+        expect(matchesAny(bytes, choices, { open })).toBe(each.some((one, at) => one && open[at] === true))
       }),
       { numRuns: 3_000 },
     )
@@ -106,7 +108,9 @@ describe('conditions on canonical JSON', () => {
   it('hold of any body where there are none, and of no body where there is no list', () => {
     expect(matchesAll(bytesOf({}), [])).toBe(true)
     expect(matchesAny(bytesOf({}), [])).toBe(false)
-    expect(matchesAny(bytesOf({}), [[{ field: 'a', op: 'exists', value: true }], []])).toBe(true)
+    const choices = [{ conditions: [{ field: 'a', op: 'exists', value: true } as const] }, { conditions: [] }]
+    expect(matchesAny(bytesOf({}), choices)).toBe(true)
+    expect(matchesAny(bytesOf({}), choices, { open: [true, false] })).toBe(false)
   })
 
   it('cost effort by the bytes that are gone over and compared', () => {

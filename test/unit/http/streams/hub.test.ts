@@ -137,7 +137,7 @@ function watching(): void {
 }
 
 function event(agent: string, seq: number, owner: string): StreamEvent {
-  const data = JSON.stringify({ payload: { owner, seq }, agent, seq })
+  const data = JSON.stringify({ payload: { owner, seq }, agent, seq, type: 'record' })
   return { agent, seq, hlc: `00000000000${seq}-0000`, data }
 }
 
@@ -154,6 +154,26 @@ describe('a user’s stream', () => {
     ).toEqual(['a0 5', 'b1 8'])
   })
 
+  it('shows records of the server only where a policy names their types', async () => {
+    const signIn = (seq: number): StreamEvent => {
+      const data = JSON.stringify({ payload: { ip: '::1' }, agent: 'a0', seq, type: 'auth/login' })
+      return { ...event('a0', seq, 'usr_ann'), data }
+    }
+    const absent = [{ field: 'secret', op: 'exists', value: false }]
+    const streams = [open(ofMany('a0'))]
+    await locate(grant('absent', absent))
+    const named = { policies: [{ conditions: absent, types: ['auth/*'] }], values: {} }
+    streams.push(open(ofMany('a0')))
+    await locate({ key: 'named', text: JSON.stringify(named) })
+    watching()
+    hub.events(0, [event('a0', 5, 'usr_ann'), signIn(6)])
+    await settled()
+    const seen = streams.map(({ text }) =>
+      [...text.matchAll(/"seq":(\d),"type"/g)].map(([, seq]) => Number(seq)),
+    )
+    expect(seen).toEqual([[5], [6]])
+  })
+
   it('shows what is told a few streams at a time once, though a page came in between', async () => {
     const streams = Array.from({ length: 3 }, () => open(ofAgent('a0')))
     await locate()
@@ -161,7 +181,11 @@ describe('a user’s stream', () => {
     if (first === undefined) throw new Error('Expected a stream')
     // More than is written at once: they go on from the store, which has later events, too.
     const long = (seq: number): StreamEvent => {
-      const data = JSON.stringify({ payload: { owner: 'usr_ann', seq, text: 'x'.repeat(40_000) }, seq })
+      const data = JSON.stringify({
+        payload: { owner: 'usr_ann', seq, text: 'x'.repeat(40_000) },
+        seq,
+        type: 'record',
+      })
       return { ...event('a0', seq, 'usr_ann'), data }
     }
     hub.events(0, [long(5), long(6)])
