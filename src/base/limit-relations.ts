@@ -7,6 +7,7 @@ const relations = [
   ['recordBytesMax', 'commitBytesMax', 'a commit takes a record of any size'],
   ['recordBytesMax', 'pageBytesMax', 'a page holds a record of any size'],
   ['recordBytesMax', 'ingestAtomicBytesMax', 'an atomic ingest takes a record of any size'],
+  ['shortWriteBytesMax', 'commitBytesMax', 'a short write fits into a commit'],
   ['batchRecordsMax', 'commitRecordsMax', 'a batch is written in one commit'],
   ['smallChunkBytes', 'chunksGatheredBytes', 'chunks that are put together are larger than small ones'],
   ['pageRowsDefault', 'pageRowsMax', 'the default of a page is within its range'],

@@ -215,8 +215,10 @@ export const limits = {
   diskWatchMs: 1_000,
   /** Milliseconds between checks whether the last answer is sent, while stopping. */
   drainPollMs: 20,
-  /** How long a shard works on long writes in one turn before it answers reads, milliseconds. */
+  /** How long a shard works on short writes in one turn, then on long ones, and then on reads, milliseconds each. */
   shardTurnMs: 40,
+  /** Bytes of a record's body up to which it is a short write. */
+  shortWriteBytesMax: 65_536,
   /** Records decided in one commit group. */
   commitRecordsMax: 4_096,
   /** Bytes of the bodies of short writes in one commit group, after which no further one joins it. */

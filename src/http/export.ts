@@ -2,13 +2,13 @@ import { RefusedError, refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Readers } from '../dispatch/reader-pool.js'
 import type { Shards } from '../dispatch/shards.js'
-import type { LocatedOutcome, StrandLocate } from '../protocol/messages.js'
+import type { LocatedOutcome } from '../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
 import type { ExportRequest, Principal } from '../routes/route.js'
 import { manifestLine, trailerLine } from '../strand/strand-export.js'
 import { codingHeaders, codingOf, StreamCoder } from './content-coding.js'
 import { noRoom, type Exchange } from './exchange.js'
-import { ownText } from './streams/grants.js'
+import { locateCommand, ownText } from './streams/grants.js'
 import type { OpenUploads } from './uploads.js'
 
 /** Sends exports page by page, at the client's pace: memory does not grow with the strand. */
@@ -32,7 +32,10 @@ export class ExportSender {
     this.#onError = parts.onError
   }
 
-  /** When a credential ends, so do its exports: with 401 before anything was sent, later by closing the connection. */
+  /**
+   * When a credential ends, so do its exports, and those of users when the policies of their agent change: with a refusal
+   * before anything was sent, later by closing the connection.
+   */
   send(exchange: Exchange, request: ExportRequest | Refusal, principal: Principal): void {
     if ('code' in request) {
       exchange.refuse(request)
@@ -44,11 +47,13 @@ export class ExportSender {
       exchange.refuse(noRoom)
       return
     }
-    const release = this.#uploads.hold(principal, (refusal) => {
+    const end = (refusal: Refusal) => {
       if (exchange.begun) exchange.abort()
       else exchange.refuse(refusal)
-    })
-    this.#send(exchange, request)
+    }
+    const agents = new Set(principal.user === undefined ? [] : [request.agent])
+    const release = this.#uploads.hold(principal, end, agents)
+    this.#send(exchange, request, principal.id)
       .catch((error: unknown) => {
         if (error instanceof RefusedError && !exchange.begun) {
           exchange.refuse(error.refusal)
@@ -65,9 +70,10 @@ export class ExportSender {
       })
   }
 
-  async #send(exchange: Exchange, request: ExportRequest): Promise<void> {
+  /** @param caller id of the principal */
+  async #send(exchange: Exchange, request: ExportRequest, caller: string): Promise<void> {
     const { agent, fromSeq } = request
-    const located = await this.#shards.ask(agent, locateOf(request))
+    const located = await this.#shards.ask(agent, locateCommand(agent, caller, request))
     if (located.kind !== 'located') {
       exchange.refuse(unexpected(located))
       return
@@ -91,11 +97,11 @@ export class ExportSender {
       ...codingHeaders(coding),
     ])
     if (!exchange.open) return
-    if (coding === undefined) return this.#body(exchange, { request, located, toSeq })
+    if (coding === undefined) return this.#body(exchange, { request, caller, located, toSeq })
     const coder = new StreamCoder(coding)
     this.#coded += 1
     try {
-      await this.#body(exchange, { request, located, toSeq, coder })
+      await this.#body(exchange, { request, caller, located, toSeq, coder })
     } finally {
       this.#coded -= 1
       coder.close()
@@ -103,7 +109,7 @@ export class ExportSender {
   }
 
   /** Sends the lines: the manifest, the records and the trailer. */
-  async #body(exchange: Exchange, { request, located, toSeq, coder }: ExportBody): Promise<void> {
+  async #body(exchange: Exchange, { request, caller, located, toSeq, coder }: ExportBody): Promise<void> {
     const { agent, fromSeq } = request
     const send = paceOf(exchange)
     const pace: Pace = coder === undefined ? send : async (part) => send(await coder.add(part))
@@ -115,7 +121,7 @@ export class ExportSender {
     const checkpoint = await this.#checkpoint(agent, located, toSeq)
     // A record can have been erased since the beginning, by a sys/erase after the export's end: the new count shows
     // that.
-    const now = await this.#shards.ask(agent, locateOf(request))
+    const now = await this.#shards.ask(agent, locateCommand(agent, caller, request))
     const ended = now.kind === 'located' ? { recordCount: now.headSeq } : {}
     const trailer = `${trailerLine({ chainHead, records: toSeq - fromSeq + 1, checkpoint, ...ended })}\n`
     exchange.end(200, coder === undefined ? trailer : await coder.end(trailer))
@@ -181,14 +187,12 @@ export class ExportSender {
 /** An export of which the head was sent. */
 interface ExportBody {
   request: ExportRequest
+  /** Id of the principal. */
+  caller: string
   located: LocatedOutcome
   toSeq: number
   /** Absent where it is not compressed. */
   coder?: StreamCoder
-}
-
-function locateOf({ agent, access }: ExportRequest): StrandLocate {
-  return access === undefined ? { kind: 'strandLocate', agent } : { kind: 'strandLocate', agent, access }
 }
 
 /** The public key in force at the record `seq`. */

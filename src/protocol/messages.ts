@@ -1,3 +1,4 @@
+import { limits } from '../base/limits.js'
 import type { AgentList, NamesOutcome } from './agent-messages.js'
 import type { Refusal } from '../base/errors.js'
 import type { GrantText } from '../auth/grant.js'
@@ -54,6 +55,8 @@ export interface AgentCreate {
   agent: string
   zone: Zone
   seed?: Uint8Array
+  /** One of many agents of an organism that is being made: others do not wait for all of them. */
+  isMember?: true
   options: WriteOptions
 }
 
@@ -170,45 +173,60 @@ export interface StoreGoOn {
   kind: 'storeGoOn'
 }
 
+/** Who sent a command. */
+export interface Sent {
+  /** Id of the principal: a shard takes reads and long writes of callers in turn. Absent for the server itself. */
+  caller?: string
+}
+
 /** Everything that a shard can be asked. */
-export type Command =
-  | AgentCreate
-  | AgentList
-  | AgentStatus
-  | AgentHead
-  | PoliciesSet
-  | PoliciesGet
-  | ProposalCommand
-  | KeyClaim
-  | RequestClaim
-  | GraphCommand
-  | OrganismCommand
-  | ImportCommand
-  | RecordAppend
-  | BatchAppend
-  | IngestOne
-  | IngestChunk
-  | RecordGet
-  | RecordMutate
-  | RecordQuery
-  | StreamPage
-  | LogPage
-  | Watch
-  | CheckpointSign
-  | StrandLocate
-  | StoreFlush
-  | StoreGoOn
-  | ApiKeyCreate
-  | ApiKeyList
-  | ApiKeyDelete
-  | ApiKeysUsed
-  | AuditCommand
-  | AuthChange
-  | AuthLookup
-  | RevocationsList
-  | MailDue
-  | MailSettle
-  | ServerLogCommand
+export type Command = Sent &
+  (
+    | AgentCreate
+    | AgentList
+    | AgentStatus
+    | AgentHead
+    | PoliciesSet
+    | PoliciesGet
+    | ProposalCommand
+    | KeyClaim
+    | RequestClaim
+    | GraphCommand
+    | OrganismCommand
+    | ImportCommand
+    | RecordAppend
+    | BatchAppend
+    | IngestOne
+    | IngestChunk
+    | RecordGet
+    | RecordMutate
+    | RecordQuery
+    | StreamPage
+    | LogPage
+    | Watch
+    | CheckpointSign
+    | StrandLocate
+    | StoreFlush
+    | StoreGoOn
+    | ApiKeyCreate
+    | ApiKeyList
+    | ApiKeyDelete
+    | ApiKeysUsed
+    | AuditCommand
+    | AuthChange
+    | AuthLookup
+    | RevocationsList
+    | MailDue
+    | MailSettle
+    | ServerLogCommand
+  )
+
+/** Names the caller of a command, unless it is a short write of a record, which the shard does not take in turn. */
+export function sentBy<C extends Command>(caller: string, command: C): C {
+  const isRecord = command.kind === 'recordAppend' || command.kind === 'ingestOne'
+  if (isRecord && command.body.length <= limits.shortWriteBytesMax) return command
+  return { ...command, caller }
+}
 
 /** A command by its kind. */
 export type CommandOf<K extends Command['kind']> = Extract<Command, { kind: K }>

@@ -92,7 +92,7 @@ async function makeMembers(
   const outcomes = await Promise.all(
     members.map(({ name, zone }) => {
       const agent = memberAddress(organismId, name)
-      return context.ask(agent, { kind: 'agentCreate', agent, zone, options: {} })
+      return context.ask(agent, { kind: 'agentCreate', agent, zone, isMember: true, options: {} })
     }),
   )
   const refusals = outcomes.flatMap((outcome) => ('code' in outcome ? [outcome] : []))

@@ -1,5 +1,6 @@
 import { unreachable } from '../../src/base/assert.js'
-import type { Command, Outcome, StoreFlush, StoreGoOn } from '../../src/protocol/messages.js'
+import { limits } from '../../src/base/limits.js'
+import type { Command, CommandOf, Outcome, StoreFlush, StoreGoOn } from '../../src/protocol/messages.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
 import { agentKeyRotate, agentZoneSet } from '../commands/agent-changes.js'
 import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from '../commands/agents.js'
@@ -40,9 +41,6 @@ export type Write = Extract<Command, { options: WriteOptions } | { kind: 'keyCla
 /** A command that only reads. */
 export type Read = Exclude<Command, Write | StoreFlush | StoreGoOn>
 
-/** A write that may take long, and is cut into turns. */
-export type LongWrite = Extract<Write, { kind: 'ingestChunk' | 'batchAppend' | 'strandImport' }>
-
 /** A write that is decided in one go. So are parts of an import, except for those that a late seal makes large. */
 export type ShortWrite = Exclude<Write, { kind: 'ingestChunk' | 'batchAppend' }>
 
@@ -50,9 +48,19 @@ export function isWrite(command: Command): command is Write {
   return 'options' in command || command.kind === 'keyClaim'
 }
 
-export function isLongWrite(command: Write): command is LongWrite {
-  if (command.kind === 'strandImport') return isLargePart(command)
-  return command.kind === 'ingestChunk' || command.kind === 'batchAppend'
+/** Whether others need not wait for a write: neither it nor those that come with it take long. */
+export function isShortWrite(command: Write): command is ShortWrite {
+  switch (command.kind) {
+    case 'ingestChunk':
+    case 'batchAppend':
+      return false
+    case 'strandImport':
+      return !isLargePart(command)
+    case 'agentCreate':
+      return command.isMember !== true
+    default:
+      return !('body' in command) || command.body.length <= limits.shortWriteBytesMax
+  }
 }
 
 /** The agent that a write is for; empty where it is for many, or none. */
@@ -61,24 +69,20 @@ export function agentOf(command: Write): string {
 }
 
 /** Decides a write turn by turn, or finds the answer that was given before under its Idempotency-Key. */
-export function longSteps(state: ShardState, command: LongWrite, turn: Turn): Steps<Decision> {
+export function* longSteps(state: ShardState, command: Write, turn: Turn): Steps<Decision> {
   switch (command.kind) {
     case 'ingestChunk':
-      return ingestSteps(state, command, turn)
+      return yield* ingestSteps(state, command, turn)
     case 'batchAppend':
-      return batchSteps(state, command, turn)
+      return yield* batchSteps(state, command, turn)
     case 'strandImport':
-      return strandImportSteps(state, command, turn)
+      return yield* strandImportSteps(state, command, turn)
     default:
-      return unreachable(command)
+      return decide(state, command, turn.group)
   }
 }
 
-function ingestSteps(
-  state: ShardState,
-  command: Extract<LongWrite, { kind: 'ingestChunk' }>,
-  turn: Turn,
-): Steps<Decision> {
+function ingestSteps(state: ShardState, command: CommandOf<'ingestChunk'>, turn: Turn): Steps<Decision> {
   const { idempotency } = command.options
   if (idempotency === undefined) {
     return isAllOrNone(command) ? ingestAtOnce(state, command, turn) : ingestPieces(state, command, turn)
@@ -88,11 +92,7 @@ function ingestSteps(
   return keptOf(state, { chunk: command, request }, turn)
 }
 
-function* batchSteps(
-  state: ShardState,
-  command: Extract<LongWrite, { kind: 'batchAppend' }>,
-  turn: Turn,
-): Steps<Decision> {
+function* batchSteps(state: ShardState, command: CommandOf<'batchAppend'>, turn: Turn): Steps<Decision> {
   const { idempotency } = command.options
   const { agent } = command
   const request = idempotency && keyedRequest(command, { ...idempotency, agent })

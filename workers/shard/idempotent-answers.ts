@@ -77,7 +77,7 @@ function digestOf(command: Command): string {
   return digest.digest('base64')
 }
 
-const notAsked = new Set(['options', 'access', 'check', 'maker', 'line', 'keyMadeAtMs'])
+const notAsked = new Set(['options', 'caller', 'access', 'check', 'maker', 'line', 'keyMadeAtMs'])
 
 /** Keeps an answer in the transaction of its record. */
 export function keepAnswer(

@@ -1,28 +1,29 @@
 import { refuse } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../../src/protocol/frame.js'
-import type { Outcome, StoreFlush, StreamEvent } from '../../src/protocol/messages.js'
+import type { Command, Outcome, StoreFlush, StreamEvent } from '../../src/protocol/messages.js'
 import { noFigures, type ShardFigures } from '../../src/protocol/shard-figures.js'
 import type { Notice } from '../../src/protocol/notices.js'
 import { HlcClock } from '../../src/strand/hlc.js'
 import {
   agentOf,
   decide,
-  isLongWrite,
+  isShortWrite,
   longSteps,
   read,
-  type LongWrite,
   type Read,
   type ShortWrite,
+  type Write,
 } from './apply.js'
 import { isStreamed, streamEvent } from '../commands/stream.js'
 import { CommitGroup } from './commit-group.js'
 import { type Decision, type ShardState } from './state.js'
 import { DiskPace } from '../store/log/disk-pace.js'
+import { CallerTurns } from './caller-turns.js'
 import { CommitTimes } from './commit-times.js'
-import { roomFor, sizeOf } from './sizes.js'
+import { bodyBytesOf, roomFor, sizeOf } from './sizes.js'
 import { sortOut, type Numbered } from './sort-out.js'
-import type { Steps, Turn } from './turn.js'
+import type { Begun, Turn } from './turn.js'
 import { Untold, type Tell } from './untold.js'
 
 const noRoom = refuse(
@@ -42,12 +43,13 @@ export class Shard {
   readonly #times: CommitTimes
   readonly #pace = new DiskPace()
   #writes: Numbered<ShortWrite>[] = []
-  /** In the order that they came. */
-  #reads: Numbered<Read>[] = []
-  /** In the order that they came, which keeps the chunks of an upload in order. */
-  #longWrites: Numbered<LongWrite>[] = []
+  /** Reads that begin or end watching: an event may not be missed by a read that comes later. */
+  #watches: Numbered<Read>[] = []
+  readonly #reads = new CallerTurns<Numbered<Read>>()
+  /** Those of one caller in the order that they came, which keeps the chunks of an upload in order. */
+  readonly #longWrites = new CallerTurns<Numbered<Write>>()
   /** The first of them, once it has begun. */
-  #underWay: { id: number; steps: Steps<Decision> } | undefined
+  #underWay: Begun | undefined
   /** The long write had no part in the last turn, because there were many short ones. */
   #longIsDue = false
   /** Commands that the last group decided. */
@@ -85,10 +87,13 @@ export class Shard {
     if (flushes.length > 0) this.#flushNow(flushes)
     if (goOns.length > 0) this.#goOnNow(goOns)
     for (const [id, write] of writes) {
-      if (isLongWrite(write)) this.#longWrites.push([id, write])
-      else this.#writes.push([id, write])
+      if (isShortWrite(write)) this.#writes.push([id, write])
+      else this.#longWrites.push(callerOf(write), [id, write])
     }
-    this.#reads.push(...reads)
+    for (const one of reads) {
+      if (one[1].kind === 'watch') this.#watches.push(one)
+      else this.#reads.push(callerOf(one[1]), one)
+    }
   }
 
   /**
@@ -130,7 +135,7 @@ export class Shard {
   /** Whether commands wait that may be carried out. */
   get busy(): boolean {
     if (this.#rests) return false
-    return this.#writes.length + this.#reads.length > 0 || this.#hasLong
+    return this.#writes.length + this.#watches.length + this.#reads.length > 0 || this.#hasLong
   }
 
   /** Carries out everything that has arrived, and waits for the disk. @throws Error as `turn` does */
@@ -207,12 +212,13 @@ export class Shard {
    */
   #refusedForRoom(): Numbered<Decision>[] {
     if (this.#writes.length + this.#longWrites.length === 0) return []
-    const waiting = [...this.#writes.slice(0, limits.commitRecordsMax), ...this.#longWrites.slice(0, 1)]
+    const waiting: Numbered<Write>[] = this.#writes.slice(0, limits.commitRecordsMax)
+    const long = this.#longWrites.peek()
+    if (long !== undefined) waiting.push(long)
     if (this.#state.store.hasRoom(roomFor(waiting.map(([, write]) => write)))) return []
-    const refusals = [...this.#writes, ...this.#longWrites].map(([id]): Numbered<Decision> => [id, noRoom])
+    const refused: Numbered<Write>[] = [...this.#writes, ...this.#longWrites.takeAll()]
     this.#writes = []
-    this.#longWrites = []
-    return refusals
+    return refused.map(([id]) => [id, noRoom])
   }
 
   #decideWrites(decisions: Numbered<Decision>[]): void {
@@ -220,16 +226,16 @@ export class Shard {
     const { group, held } = this.#turn
     const waiting: Numbered<ShortWrite>[] = []
     let bytes = 0
+    let full = false
     for (const one of this.#writes) {
       const [id, write] = one
-      const full = group.size >= limits.commitRecordsMax || bytes > limits.commitBytesMax
       if (full || held.has(agentOf(write))) {
         waiting.push(one)
         continue
       }
-      this.#state.beat()
       decisions.push([id, decide(this.#state, write, group)])
-      if ('body' in write) bytes += write.body.length
+      bytes += bodyBytesOf(write)
+      full = this.#turn.spent() || group.size >= limits.commitRecordsMax || bytes > limits.commitBytesMax
     }
     this.#writes = waiting
   }
@@ -237,38 +243,47 @@ export class Shard {
   /** Goes on with long writes: for a whole turn, or for a part of it where short writes wait for its commit. */
   #goOnWithLong(decisions: Numbered<Decision>[]): void {
     this.#begin(decisions.length > 0 ? limits.shardTurnMs / 4 : limits.shardTurnMs)
-    while (this.#turn.group.size < limits.commitRecordsMax) {
+    let bytes = 0
+    while (this.#turn.group.size < limits.commitRecordsMax && bytes <= limits.commitBytesMax) {
       const first = this.#underWay ?? this.#nextLong()
       if (first === undefined) return
       const { done, value } = first.steps.next()
       if (done !== true) return
       this.#underWay = undefined
       decisions.push([first.id, value])
+      bytes += first.bytes
       if (this.#turn.spent()) return
     }
   }
 
-  #nextLong(): { id: number; steps: Steps<Decision> } | undefined {
-    const next = this.#longWrites.shift()
+  #nextLong(): Begun | undefined {
+    const next = this.#longWrites.take()
     if (next === undefined) return undefined
-    this.#underWay = { id: next[0], steps: longSteps(this.#state, next[1], this.#turn) }
+    const [id, write] = next
+    const steps = longSteps(this.#state, write, this.#turn)
+    this.#underWay = { id, steps, bytes: bodyBytesOf(write) }
     return this.#underWay
   }
 
   #answerReads(): void {
-    if (this.#reads.length === 0) return
+    if (this.#watches.length + this.#reads.length === 0) return
     this.#begin(limits.shardTurnMs)
     const failures: string[] = []
-    const outcomes: OutcomeFrame['outcomes'] = []
-    let bytes = 0
-    for (const [id, command] of this.#reads) {
-      if (outcomes.length > 0 && (bytes >= limits.turnAnswerBytes || this.#turn.spent())) break
+    const outcomes = this.#watches.map(([id, command]): OutcomeFrame['outcomes'][number] => [
+      id,
+      this.#read(command, failures),
+    ])
+    this.#watches = []
+    for (let bytes = 0; bytes < limits.turnAnswerBytes;) {
+      const next = this.#reads.take()
+      if (next === undefined) break
+      const [id, command] = next
       if (leadsElsewhere(command)) this.#state.store.flush()
       const outcome = this.#read(command, failures)
       outcomes.push([id, outcome])
       bytes += sizeOf(outcome)
+      if (this.#turn.spent()) break
     }
-    this.#reads = outcomes.length === this.#reads.length ? [] : this.#reads.slice(outcomes.length)
     this.#answer(outcomes, failures.length > 0 ? [{ kind: 'failed', failures }] : [])
   }
 
@@ -380,6 +395,10 @@ export class Shard {
       .filter((record) => (all || watched.has(record.agent.name)) && isStreamed(record))
       .map((record) => streamEvent(record.agent.name, record))
   }
+}
+
+function callerOf({ caller = '' }: Command): string {
+  return caller
 }
 
 /** Whether whoever asks reads LMDB next, in another thread. */

@@ -20,6 +20,11 @@ function roomOf(command: Write): Room {
   return roomOfWrite(body?.length ?? 0)
 }
 
+/** Bytes of the body of a record that is written by itself, or of a batch. */
+export function bodyBytesOf(command: Write): number {
+  return 'body' in command ? command.body.length : 0
+}
+
 /** Roughly how many bytes an outcome has, for those that can be large. */
 export function sizeOf(outcome: Outcome): number {
   switch (outcome.kind) {

@@ -14,5 +14,12 @@ export interface Turn {
 /** Work that is split into turns, so that other commands are served in between (docs/adr/0027-turns-of-a-shard.md). */
 export type Steps<Result> = Generator<undefined, Result, undefined>
 
+/** A long write that has begun. `bytes`: of its body. */
+export interface Begun {
+  id: number
+  steps: Steps<Decision>
+  bytes: number
+}
+
 /** Decides what was prepared, all of it in one group. */
 export type Ready = (group: CommitGroup) => Decision

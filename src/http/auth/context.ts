@@ -45,9 +45,13 @@ export function authContext(parts: AuthParts): AuthContext {
       const command = { kind: 'authChange', agent, namespace: id, change, origin, options: {} } as const
       return take(await shards.ask(agent, command), parts)
     },
-    async look({ namespace }, lookup) {
+    async look({ namespace, origin }, lookup) {
       const { id, agent } = namespace
-      return take(await shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup }), parts)
+      const caller = `ip:${origin.ip}`
+      return take(
+        await shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup, caller }),
+        parts,
+      )
     },
     passwords: {
       hash: (password) => passwords.hash({ password }),

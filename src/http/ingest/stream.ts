@@ -1,6 +1,6 @@
 import { refuse, statusOf, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
-import type { Outcome } from '../../protocol/messages.js'
+import { sentBy, type Outcome } from '../../protocol/messages.js'
 import { replayedHeaders } from '../../routes/answers.js'
 import type { Answer } from '../../routes/route.js'
 import type { BodySource } from './array-body.js'
@@ -79,7 +79,7 @@ export class LineIngest {
   }
 
   async #send(chunk: LineChunk, body: BodySource): Promise<void> {
-    const { request, slices, shards } = this.#stream
+    const { request, slices, shards, principal } = this.#stream
     if (this.#stopped(body)) return
     const index = this.#index++
     // The first one is always sent, even if blank: its shard says whether the agent may be written to at all.
@@ -93,7 +93,7 @@ export class LineIngest {
     // Counted before: a shard with a full queue answers at once.
     this.#inFlight += parts.length
     for (const { shard, command } of parts) {
-      shards.sendTo(shard, command, (outcome) => this.#done(outcome))
+      shards.sendTo(shard, sentBy(principal.id, command), (outcome) => this.#done(outcome))
     }
   }
 

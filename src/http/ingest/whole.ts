@@ -1,7 +1,7 @@
 import { LINE_FEED } from '../../base/ascii.js'
 import { refuse, statusOf, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
-import type { IngestedOutcome } from '../../protocol/messages.js'
+import { sentBy, type IngestedOutcome } from '../../protocol/messages.js'
 import { answerOf, unexpected } from '../../routes/answers.js'
 import { withAccess } from '../../routes/parameters.js'
 import type { Answer } from '../../routes/route.js'
@@ -48,7 +48,7 @@ export class WholeIngest {
   }
 
   async #one(body: Buffer): Promise<Answer | Refusal> {
-    const { request, shards } = this.#stream
+    const { request, shards, principal } = this.#stream
     const agent = request.agent ?? ''
     const options = optionsOf(this.#stream, 0)
     const { event } = request
@@ -58,7 +58,7 @@ export class WholeIngest {
       ...(request.onError === 'keep' && { keep: true as const }),
     }
     const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, ...how, options })
-    const outcome = await shards.ask(agent, command)
+    const outcome = await shards.ask(agent, sentBy(principal.id, command))
     if (outcome.kind === 'ingested') {
       const totals = new IngestTotals(this.#stream.onRefused)
       totals.add(outcome)
@@ -121,10 +121,10 @@ export class WholeIngest {
     parts: readonly ShardCommand[],
     faults: IngestedOutcome['faults'],
   ): Promise<IngestTotals | Refusal> {
-    const { shards } = this.#stream
+    const { shards, principal } = this.#stream
     const totals = new IngestTotals(this.#stream.onRefused)
     for (const fault of faults) totals.addFault(fault)
-    const asked = parts.map(({ shard, command }) => shards.askOne(shard, command))
+    const asked = parts.map(({ shard, command }) => shards.askOne(shard, sentBy(principal.id, command)))
     let refusal: Refusal | undefined
     for (const outcome of await Promise.all(asked)) {
       if (outcome.kind === 'ingested') totals.add(outcome)

@@ -3,7 +3,7 @@ import { assert } from '../../base/assert.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { Shards } from '../../dispatch/shards.js'
-import type { StrandLocate } from '../../protocol/messages.js'
+import type { CommandOf } from '../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
 import type { UnsentBytes } from '../unsent.js'
@@ -31,23 +31,23 @@ export class StreamGrants {
     this.#changes += 1
   }
 
-  /** What a user may read of the agents in the request; 403 if one is hidden. Asked again if policies change. */
-  async readableBy(request: StreamRequest): Promise<Readable | Refusal> {
+  /** What a user may read of the agents in the request; 403 if one is hidden. Asked again if policies change. @param caller id of the principal */
+  async readableBy(request: StreamRequest, caller: string): Promise<Readable | Refusal> {
     for (let tries = 0; tries < READABLE_TRIES_MAX; tries++) {
       const changes = this.#changes
-      const readable = await this.#locateAll(request)
+      const readable = await this.#locateAll(request, caller)
       if (changes === this.#changes || 'code' in readable) return readable
     }
     return refuse('overloaded', 'The row policies are being changed, try again', { retryAfterSecs: 1 })
   }
 
-  async #locateAll(request: StreamRequest): Promise<Readable | Refusal> {
+  async #locateAll(request: StreamRequest, caller: string): Promise<Readable | Refusal> {
     const readable = new Map<string, GrantText>()
     const agents = request.agents ?? []
     for (let from = 0; from < agents.length; from += limits.streamGrantsAtOnce) {
       const some = agents.slice(from, from + limits.streamGrantsAtOnce)
       const outcomes = await Promise.all(
-        some.map((agent) => this.#shards.ask(agent, locateCommand(agent, request))),
+        some.map((agent) => this.#shards.ask(agent, locateCommand(agent, caller, request))),
       )
       for (const [place, agent] of some.entries()) {
         const outcome = outcomes[place]
@@ -70,9 +70,13 @@ export class StreamGrants {
   }
 }
 
-/** Asks for the place of an agent's strand, and what of it a user may read. */
-export function locateCommand(agent: string, { access }: Pick<StreamRequest, 'access'>): StrandLocate {
-  const command: StrandLocate = { kind: 'strandLocate', agent }
+/** Asks for the place of an agent's strand, and what of it a user may read. @param caller id of the principal */
+export function locateCommand(
+  agent: string,
+  caller: string,
+  { access }: Pick<StreamRequest, 'access'>,
+): CommandOf<'strandLocate'> {
+  const command = { kind: 'strandLocate', agent, caller } as const
   return access === undefined ? command : { ...command, access }
 }
 

@@ -162,7 +162,7 @@ export class StreamHub {
     // Watching first: what is committed after the answer to the second command comes as an event.
     this.#retain(agent)
     this.#opening.set(exchange, principal)
-    this.#shards.send(agent, locateCommand(agent, request), (outcome) => {
+    this.#shards.send(agent, locateCommand(agent, principal.id, request), (outcome) => {
       this.#opening.delete(exchange)
       if (outcome.kind !== 'located' || !exchange.open) {
         this.#release(agent)
@@ -205,7 +205,7 @@ export class StreamHub {
     let readable: Readable | undefined
     if (request.access !== undefined) {
       this.#opening.set(exchange, principal)
-      const located = await this.#grants.readableBy(request)
+      const located = await this.#grants.readableBy(request, principal.id)
       this.#opening.delete(exchange)
       if ('code' in located || !exchange.open) {
         this.#refuse(exchange, 'code' in located ? located : revoked, principal)

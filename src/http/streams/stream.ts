@@ -1,6 +1,6 @@
 import { emptyGrant } from '../../auth/grant.js'
 import { limits } from '../../base/limits.js'
-import type { Command, Outcome, PageOutcome } from '../../protocol/messages.js'
+import { sentBy, type Command, type Outcome, type PageOutcome } from '../../protocol/messages.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
 import type { Hlc } from '../../strand/hlc.js'
 import { compareHlc } from '../../strand/hlc.js'
@@ -187,7 +187,7 @@ export class Stream {
     if (lane.live || lane.asking || !this.#takesMore || this.#muted || !this.exchange.open) return
     lane.asking = true
     const { fallen } = lane
-    this.#ask(lane.shard, this.#pageCommand(lane), (outcome) => {
+    this.#ask(lane.shard, sentBy(this.principal.id, this.#pageCommand(lane)), (outcome) => {
       lane.asking = false
       if (outcome.kind === 'page') this.#onPage(lane, outcome, fallen)
       // A shard that cannot answer now is asked again when it is back, or by the next heartbeat.

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { signUp } from '../support/auth/users.js'
+import { ask, newAgent, scopedKey } from '../support/http/answers.js'
+import { openStream } from '../support/http/events.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { expectHarmless, probedOptions } from '../support/server/probe.js'
+import { call, type TestServer } from '../support/server/server.js'
+
+/* What is small by itself and costs a shard much together: row policies, short writes, and reads of one caller. */
+
+let server: TestServer
+/** A token with claims of nearly 4 KB. */
+let user = ''
+
+beforeAll(async () => {
+  server = await startAuthServer({ nodeOptions: probedOptions, env: { SERVICE_SHARDS: '2' } })
+  user = await signUp(server, 'user@example.org', { own: { a: 'x'.repeat(4_000) } })
+})
+afterAll(() => server.stop())
+
+const eq = (n: number) => ({ field: `f${n % 32}`, op: 'ne', value: '$jwt.user_metadata.a' })
+
+describe('row policies with a long claim', () => {
+  const AGENTS = 150
+  const names = Array.from({ length: AGENTS }, (_none, n) => `ruled-${n}`)
+
+  beforeAll(async () => {
+    // As large as they can be set.
+    const conditions = Array.from({ length: 32 }, (_none, n) => eq(n))
+    const policies = Array.from({ length: 24 }, () => ({ actions: ['read', 'write'], conditions }))
+    for (const name of names) {
+      await newAgent(server, name)
+      const { status, text } = await ask(server, `PUT /v1/agents/${name}/policies`, { body: { policies } })
+      expect(status, text).toBe(200)
+    }
+  })
+
+  it('stall nobody where 460 streams hold them, or one stream those of 150 agents', async () => {
+    await expectHarmless(server, async () => {
+      const [first = ''] = names
+      const each = `/v1/agents/${first}/stream`
+      const streams = await Promise.all(
+        Array.from({ length: 230 }, () => openStream(server, each, { key: user })),
+      )
+      const many = `/v1/stream?agents=${names.join(',')}`
+      streams.push(await openStream(server, many, { key: user }))
+      for (let n = 0; n < 20; n++) {
+        await call(server, `POST /v1/agents/${first}/records`, { body: { data: { n } } })
+      }
+      for (const stream of streams) stream.close()
+    })
+  })
+
+  it('stall nobody where 1,000 small writes come at once, allowed or refused', async () => {
+    for (const data of [Object.fromEntries(Array.from({ length: 32 }, (_none, n) => [`f${n}`, 'y'])), {}]) {
+      await expectHarmless(server, async () => {
+        const writes = Array.from({ length: 1_000 }, () =>
+          call(server, 'POST /v1/agents/ruled-0/records', { body: { data }, key: user }),
+        )
+        const statuses = new Set((await Promise.all(writes)).map(({ status }) => status))
+        expect(statuses).toEqual(new Set(['f0' in data ? 201 : 403]))
+      })
+    }
+  })
+})
+
+describe('writes', () => {
+  it('of four organisms with 1,000 agents stall nobody', async () => {
+    await expectHarmless(server, async () => {
+      const made = Array.from({ length: 4 }, (_none, k) => {
+        const agents = Array.from({ length: 1_000 }, (_one, n) => ({ name: `m${n}`, zone: 'free' }))
+        return call(server, 'POST /v1/organisms', {
+          body: { organism_id: `large-${k}`, name: 'large', agents },
+        })
+      })
+      expect((await Promise.all(made)).map(({ status }) => status)).toEqual([201, 201, 201, 201])
+    })
+  })
+
+  it('of large records with small members stall nobody', async () => {
+    const members = Array.from({ length: 22_000 }, (_none, n) => `"${n.toString(36)}":${n % 10}`)
+    const raw = `{"data":{${members
+      .join(',')
+      .slice(0, 250_000)
+      .replace(/,[^,]*$/, '')}}}`
+    const headers = { 'content-type': 'application/json' }
+    await expectHarmless(server, async () => {
+      const writes = Array.from({ length: 8 }, () =>
+        call(server, 'POST /v1/collections/wide/records', { raw, headers }),
+      )
+      expect(new Set((await Promise.all(writes)).map(({ status }) => status))).toEqual(new Set([201]))
+    })
+  })
+})
+
+describe('reads of one caller', () => {
+  const LISTS = 60
+
+  it('let those of another pass', async () => {
+    await newAgent(server, 'hub')
+    for (let from = 0; from < 4_000; from += 200) {
+      const edges = Array.from({ length: 200 }, (_none, n) =>
+        call(server, 'POST /v1/graph/edges', {
+          body: { src: 'hub', dst: 'hub', edge_type: `t${from + n}`, weight: 1 },
+        }),
+      )
+      await Promise.all(edges)
+    }
+    const [one, other] = [
+      await scopedKey(server, ['records:read']),
+      await scopedKey(server, ['records:read']),
+    ]
+    let answered = 0
+    const lists = Array.from({ length: LISTS }, async () => {
+      const list = await call(server, 'GET /v1/graph/edges/hub?direction=in&limit=1000', { key: one.key })
+      expect(list.status).toBe(200)
+      answered += 1
+    })
+    while (answered === 0) await call(server, 'GET /healthz')
+    const before = answered
+    await call(server, 'GET /v1/agents/hub/head', { key: other.key })
+    // What one turn of the shard has time for, and what was on its way.
+    expect(answered - before).toBeLessThan(LISTS / 2)
+    await Promise.all(lists)
+  })
+})
