@@ -33,6 +33,8 @@ export class Exchange {
   ownerOf: (() => string) | undefined
   /** Called once the answer was sent or the client has gone. */
   onDone: (() => void) | undefined
+  /** Called when a large answer begins to go out; what it returns, when that was sent or the client has gone. */
+  onLarge: (() => () => void) | undefined
   #owner = ''
   readonly #unsent: UnsentBytes
   readonly #response: HttpResponse
@@ -50,6 +52,7 @@ export class Exchange {
   #begun = false
   /** A large answer is on its way. */
   #answering = false
+  #sent: (() => void) | undefined
   #paused = false
   readonly #onGone: (() => void)[] = []
   /** Parts of the body that came before anyone asked for them. */
@@ -116,6 +119,7 @@ export class Exchange {
       this.refuse(noRoom)
     } else {
       this.#answering = true
+      this.#sent = this.onLarge?.()
       const pace = this.#paceOf(answer.status, size)
       largeAnswers.each([parts], () => this.#sendPaced(answer, joined(parts, size), pace))
     }
@@ -364,6 +368,7 @@ export class Exchange {
     this.#open = false
     this.#watch.done(status, performance.now() - this.#beganMs)
     this.onDone?.()
+    this.#sent?.()
   }
 
   #gone(): void {

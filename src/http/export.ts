@@ -32,7 +32,10 @@ export class ExportSender {
     this.#onError = parts.onError
   }
 
-  /** When a credential ends, so do its exports: with 401 before anything was sent, later by closing the connection. */
+  /**
+   * When a credential ends, so do its exports, and those of users when the policies of their agent change: with a refusal
+   * before anything was sent, later by closing the connection.
+   */
   send(exchange: Exchange, request: ExportRequest | Refusal, principal: Principal): void {
     if ('code' in request) {
       exchange.refuse(request)
@@ -44,10 +47,12 @@ export class ExportSender {
       exchange.refuse(noRoom)
       return
     }
-    const release = this.#uploads.hold(principal, (refusal) => {
+    const end = (refusal: Refusal) => {
       if (exchange.begun) exchange.abort()
       else exchange.refuse(refusal)
-    })
+    }
+    const agents = new Set(principal.user === undefined ? [] : [request.agent])
+    const release = this.#uploads.hold(principal, end, agents)
     this.#send(exchange, request, principal.id)
       .catch((error: unknown) => {
         if (error instanceof RefusedError && !exchange.begun) {

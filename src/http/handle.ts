@@ -93,11 +93,16 @@ function act(route: Route, ready: Ready, handling: Handling): void | Promise<voi
   const { exchange, admitted, body } = ready
   const { parameters: params, query, principal } = admitted
   const request: RouteRequest = { params, query, headers: admitted.head.headers, body, principal }
+  // Row policies of the agents that a user's request asks for decide what its answer shows.
+  const agents = principal.user === undefined ? undefined : new Set<string>()
+  if (route.scope !== 'none') {
+    exchange.onLarge = () => handling.uploads.hold(principal, () => exchange.abort(), agents)
+  }
   switch (route.kind) {
     case 'command':
-      return runCommand(route, { exchange, request }, handling)
+      return runCommand(route, { exchange, request, agents }, handling)
     case 'handler':
-      return finishLater(exchange, runHandler(route, request, handling))
+      return finishLater(exchange, runHandler(route, { request, agents }, handling))
     case 'file':
       return sendFile(exchange, route, answerFile(route, request, handling.pages))
     case 'auth':
@@ -123,7 +128,7 @@ function act(route: Route, ready: Ready, handling: Handling): void | Promise<voi
 
 function runCommand(
   route: CommandRoute,
-  { exchange, request }: { exchange: Exchange; request: RouteRequest },
+  { exchange, request, agents }: { exchange: Exchange } & Asking,
   handling: Handling,
 ): void | Promise<void> {
   const addressed = route.toCommand(request)
@@ -133,6 +138,7 @@ function runCommand(
   }
   const { toBody } = route
   const { agent } = addressed
+  agents?.add(agent)
   const command = sentBy(request.principal.id, addressed.command)
   if (toBody === undefined) {
     handling.shards.send(agent, command, (outcome) =>
@@ -198,19 +204,30 @@ function openStream(
 
 async function runHandler(
   route: HandlerRoute,
-  request: RouteRequest,
+  { request, agents }: Asking,
   { context, coder }: Handling,
 ): Promise<Answer | Refusal> {
-  const answer = await route.handle(request, contextFor(request.principal, context))
+  const answer = await route.handle(request, contextFor({ request, agents }, context))
   if (route.compressed !== true || 'code' in answer) return answer
   return coder.code(answer, request.headers.acceptEncoding)
 }
 
+/** A request that is sent on to shards. */
+interface Asking {
+  request: RouteRequest
+  /** For a user, the agents that it is sent for are added. */
+  agents: Set<string> | undefined
+}
+
 /** The context of one request, which names its caller to the shards. */
-function contextFor({ id }: Principal, context: RouteContext): RouteContext {
+function contextFor({ request, agents }: Asking, context: RouteContext): RouteContext {
+  const { id } = request.principal
   return {
     ...context,
-    ask: (agent, command) => context.ask(agent, sentBy(id, command)),
+    ask(agent, command) {
+      agents?.add(agent)
+      return context.ask(agent, sentBy(id, command))
+    },
     askAll: (command) => context.askAll(sentBy(id, command)),
     askShard: (shard, command) => context.askShard(shard, sentBy(id, command)),
     askFirst: (command) => context.askFirst(sentBy(id, command)),

@@ -3,17 +3,27 @@ import { limits } from '../base/limits.js'
 import type { Principal, TokenUser } from '../routes/route.js'
 
 /**
- * Ends an upload: nothing more of it is taken. What is written stays, and the answer says so. Or ends an export:
- * nothing more of it is sent.
+ * Ends an upload: nothing more of it is taken. What is written stays, and the answer says so. Or ends an export or
+ * another long answer: nothing more of it is sent.
  */
 type End = (refusal: Refusal) => void
 
+/** Whose a request is. */
+interface Held {
+  principal: Principal
+  /** For a user's answer: the agents whose row policies decide what it shows. */
+  agents: ReadonlySet<string>
+}
+
+const noAgents: ReadonlySet<string> = new Set()
+
 /**
- * Requests whose bodies are still arriving, and exports that are still being sent, by their principal: when a key is
- * deleted, a session ends or a token expires, they end, as streams do.
+ * Requests whose bodies are still arriving, and exports and large answers that are still being sent, by their principal:
+ * when a key is deleted, a session ends or a token expires, they end, as streams do. Those of users end with the row
+ * policies that they were made by, too.
  */
 export class OpenUploads {
-  readonly #open = new Map<End, Principal>()
+  readonly #open = new Map<End, Held>()
   #stillGood: (user: TokenUser) => Refusal | undefined = () => undefined
   #expiry: NodeJS.Timeout | undefined
 
@@ -24,22 +34,32 @@ export class OpenUploads {
   }
 
   /**
-   * Has `end` called when the credential is no longer valid. @returns to be called when everything has arrived, or was
-   * sent
+   * Has `end` called when the credential is no longer valid, or policies of these agents change. @returns to be called
+   * when everything has arrived, or was sent
    */
-  hold(principal: Principal, end: End): () => void {
-    this.#open.set(end, principal)
+  hold(principal: Principal, end: End, agents = noAgents): () => void {
+    this.#open.set(end, { principal, agents })
     return () => this.#open.delete(end)
+  }
+
+  /** Ends answers to users that row policies of some agents have decided about. */
+  endByPolicies(isChanged: (agent: string) => boolean): void {
+    for (const [end, { agents }] of this.#open) {
+      if ([...agents].some(isChanged)) this.#end(end, policiesChanged)
+    }
   }
 
   /** Ends the uploads of a key that was deleted. */
   endOf(principalId: string): void {
-    for (const [end, { id }] of this.#open) if (id === principalId) this.#end(end, removed)
+    for (const [end, { principal }] of this.#open) {
+      if (principal.id === principalId) this.#end(end, removed)
+    }
   }
 
   /** Ends the uploads of users whose tokens are no longer valid. */
   endOfUsers(): void {
-    for (const [end, { user }] of this.#open) {
+    for (const [end, { principal }] of this.#open) {
+      const { user } = principal
       const refusal = user === undefined ? undefined : this.#stillGood(user)
       if (refusal !== undefined) this.#end(end, refusal)
     }
@@ -55,4 +75,7 @@ export class OpenUploads {
   }
 }
 
+const policiesChanged = refuse('overloaded', 'The row policies are being changed, try again', {
+  retryAfterSecs: 1,
+})
 const removed = refuse('unauthorized', 'Expected a key that this server knows')

@@ -99,7 +99,7 @@ async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
         })
   const readOnly = () => standing.readOnly
   const keys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
-  const listener = frontListener({ log, streams: parts.streams, keys, auth })
+  const listener = frontListener({ ...parts, log, keys, auth })
   told.by = listener
   const pages = await readPages(config, createLogger('silent', 'front'))
   const routes = allRoutes(config.agentId, pages.console !== undefined)

@@ -20,12 +20,16 @@ import type { SinkThread } from '../dispatch/sink-thread.js'
 import type { ApiKeyUpkeep } from '../http/auth/api-key-upkeep.js'
 import type { Command } from '../protocol/messages.js'
 import type { StreamHub } from '../http/streams/hub.js'
+import type { OpenUploads } from '../http/uploads.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
 
 /** The parts of a front that learn what happens to shards. */
 export interface FrontTold {
   log: Logger
   streams: StreamHub
+  uploads: OpenUploads
+  /** As this front sees them. */
+  shards: Shards
   keys: ApiKeyUpkeep
   /** Absent while the auth add-on is off. */
   auth: AuthParts | undefined
@@ -64,7 +68,7 @@ export function makeShards(config: Config, directory: DataDirectory, cluster?: C
 
 /** Passes events of shards on to the parts of a front that they concern. */
 export function frontListener(told: FrontTold): FrontListener {
-  const { streams, keys, auth } = told
+  const { streams, uploads, shards, keys, auth } = told
   return {
     events: (shard, events) => streams.events(shard, events),
     notice: (shard, notice) => takeNotice(shard, notice, told),
@@ -72,7 +76,11 @@ export function frontListener(told: FrontTold): FrontListener {
       await keys.learn(shard, ask)
       await auth?.learn(ask)
     },
-    restarted: (shard) => streams.restarted(shard),
+    restarted(shard) {
+      streams.restarted(shard)
+      // A change of policies may be lost, if the thread died before it was sent.
+      uploads.endByPolicies((agent) => shards.shardOf(agent) === shard)
+    },
   }
 }
 
@@ -157,10 +165,15 @@ async function flushStores(shards: Shards, rest: boolean): Promise<number[]> {
 const storeBuilt = 'the store of a shard was made from the log of the cluster'
 
 /** Passes a notice of a shard on to the parts that it concerns. */
-function takeNotice(shard: number, notice: FrontNotice, { streams, keys, auth, log }: FrontTold): void {
+function takeNotice(
+  shard: number,
+  notice: FrontNotice,
+  { streams, uploads, keys, auth, log }: FrontTold,
+): void {
   switch (notice.kind) {
     case 'policiesChanged':
       streams.endUsersOf(notice.agents)
+      uploads.endByPolicies((agent) => notice.agents.includes(agent))
       return
     case 'erased':
       streams.forget(notice.agents)

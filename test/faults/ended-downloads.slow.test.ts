@@ -75,6 +75,26 @@ describe('an export that is going out', () => {
     await expectEnded(connection)
   })
 
+  it('ends with a change of the policies that it was made by, for users alone', async () => {
+    await newAgent(server, 'other')
+    const policies = [{ actions: ['read'], conditions: [] }]
+    const put = (agent: string, types: string[]) => {
+      const body = { policies: policies.map((one) => ({ ...one, types })) }
+      return ask(server, `PUT /v1/agents/${agent}/policies`, { body })
+    }
+    await put('big', ['record'])
+    const { token } = await register(server, 'changed@example.org')
+    const { key } = await scopedKey(server, ['records:read'])
+    const [ofUser, ofKey] = [await begin(token), await begin(key)]
+    await put('other', ['record'])
+    expect(await underWay()).toBe(2)
+    await put('big', ['note'])
+    await eventually(async () => (await underWay()) === 1)
+    expect((await ofUser.ended()).text).not.toContain('"chain_head"')
+    ofKey.socket.destroy()
+    await eventually(async () => (await underWay()) === 0)
+  })
+
   it('goes on to its end with a key that stays', async () => {
     const { key } = await scopedKey(server, ['records:read'])
     const { text } = await call(server, 'GET /v1/strand/export?agent=big', { key })
