@@ -70,18 +70,17 @@ export class HttpMetrics {
     )
   }
 
-  async text(): Promise<{ text: string; contentType: string }> {
+  /** Takes some milliseconds: callers share the result (shared-answer.ts). */
+  async text(): Promise<{ text: Uint8Array; contentType: string }> {
     this.#fronts = await this.#sources.fronts()
-    return { text: await this.#registry.metrics(), contentType: this.#registry.contentType }
+    const text = Buffer.from(await this.#registry.metrics())
+    return { text, contentType: this.#registry.contentType }
   }
 
-  /** The same figures as values; those of `names` that there are, or all. */
-  async families(names: readonly string[] | undefined): Promise<MetricFamily[]> {
+  /** The same figures as values. */
+  async families(): Promise<MetricFamily[]> {
     this.#fronts = await this.#sources.fronts()
-    const known = new Set(this.#registry.getMetricsAsArray().map(({ name }) => name))
-    // A name that is not known may be one that every object has, and the library looks names up in an object.
-    const wanted = names === undefined ? known : new Set(names.filter((name) => known.has(name)))
-    const families = Array.from(wanted, async (name) => {
+    const families = this.#registry.getMetricsAsArray().map(async ({ name }) => {
       const metric = this.#registry.getSingleMetric(name)
       assert(metric !== undefined, `The metric ${name} is registered`)
       return familyOf(

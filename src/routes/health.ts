@@ -60,7 +60,7 @@ const metrics: HandlerRoute = {
   },
   async handle(_request, context) {
     const { text, contentType } = await context.metrics()
-    return { status: 200, body: text, contentType }
+    return { status: 200, body: [text], contentType }
   },
 }
 

@@ -99,7 +99,7 @@ export interface RouteContext {
   readiness(): Refusal | undefined | Promise<Refusal | undefined>
   /** What the server is and how it is set, without secrets. */
   server(): ServerInfo | Promise<ServerInfo>
-  metrics(): Promise<{ text: string; contentType: string }>
+  metrics(): Promise<{ text: Uint8Array; contentType: string }>
   /** The same figures as values; those of `names` that there are, or all. */
   metricFamilies(names: readonly string[] | undefined): Promise<MetricFamily[]>
   /** The OpenAPI document, JSON in UTF-8. */

@@ -80,7 +80,7 @@ export interface MainCalls {
   tellHead: Call<Parameters<ServerLog['tell']>[0], boolean>
   readiness: Call<undefined, Refusal | undefined>
   server: Call<undefined, ServerInfo>
-  metrics: Call<undefined, { text: string; contentType: string }>
+  metrics: Call<undefined, { text: Uint8Array; contentType: string }>
   metricFamilies: Call<readonly string[] | undefined, MetricFamily[]>
   lastUses: Call<readonly string[], number[]>
   /** An exception that nobody has caught: the process ends. */

@@ -1,8 +1,10 @@
+import { steadyClock } from '../base/clock.js'
 import type { Calls } from '../dispatch/calls.js'
 import type { LoginAttempt } from '../dispatch/login-gate.js'
 import type { Readers } from '../dispatch/reader-pool.js'
 import type { Refusal } from '../base/errors.js'
 import type { ApiKeys } from '../http/auth/api-keys.js'
+import { sharedAnswer } from '../http/shared-answer.js'
 import type { StreamTickets } from '../http/streams/tickets.js'
 import type { AuthServices } from './auth.js'
 import type { FrontCalls, FrontGiven, GateLook, MainCalls } from './front-messages.js'
@@ -13,10 +15,12 @@ export type ToMain = Pick<Calls<FrontCalls, MainCalls>, 'call'>
 
 /** What all fronts share, as a front beside the main thread reaches it. */
 export function remoteServices({ call }: ToMain, { hasServerLog }: FrontGiven): Services {
+  // The main thread keeps them; requests that wait for the same call share it.
+  const kept = { keptMs: 0, clock: steadyClock }
   return {
-    readiness: () => call('readiness', undefined),
-    server: () => call('server', undefined),
-    metrics: () => call('metrics', undefined),
+    readiness: sharedAnswer(() => call('readiness', undefined), kept),
+    server: sharedAnswer(() => call('server', undefined), kept),
+    metrics: sharedAnswer(() => call('metrics', undefined), kept),
     metricFamilies: (names) => call('metricFamilies', names),
     lastUses: (keyIds) => call('lastUses', keyIds),
     tellHead: hasServerLog ? (head) => call('tellHead', head) : undefined,

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { systemClock } from '../base/clock.js'
+import { steadyClock, systemClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { version } from '../base/version.js'
@@ -16,6 +16,7 @@ import { ImportReceiver } from '../http/import/receiver.js'
 import { IngestReceiver } from '../http/ingest/receiver.js'
 import { openApiSteps } from '../http/openapi/document.js'
 import { RateLimits } from '../http/rate-limits.js'
+import { sharedAnswer } from '../http/shared-answer.js'
 import type { RouteContext } from '../routes/route.js'
 import type { Route } from '../routes/routes.js'
 import type { Config } from '../settings/config.js'
@@ -100,7 +101,7 @@ function contextOf({ parts, routes, services }: Surroundings): RouteContext {
     server,
     metrics,
     metricFamilies,
-    openApi: madeOnce(() => openApiOf(routes, parts)),
+    openApi: sharedAnswer(() => openApiOf(routes, parts), { keptMs: Infinity, clock: steadyClock }),
     nowMs: systemClock,
     random: randomBytes,
   }
@@ -166,9 +167,4 @@ function ingestBy(
 async function openApiOf(routes: readonly Route[], { slices }: FrontParts): Promise<Uint8Array> {
   const document = await slices.runSteps(openApiSteps(routes, version))
   return slices.run(() => Buffer.from(JSON.stringify(document)))
-}
-
-function madeOnce<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined
-  return () => (made ??= make())
 }

@@ -1,7 +1,10 @@
 import { refuse, type Refusal } from '../base/errors.js'
+import { steadyClock } from '../base/clock.js'
+import { limits } from '../base/limits.js'
 import type { ServerLog } from '../dispatch/server-log.js'
 import { HttpMetrics } from '../http/metrics.js'
 import type { FrontFigures } from '../http/request-counts.js'
+import { sharedAnswer } from '../http/shared-answer.js'
 import { freeBytesOf } from '../data-directory/data-directory.js'
 import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
 import type { LicenseTold } from '../protocol/audit-messages.js'
@@ -56,18 +59,20 @@ export function mainServices(config: Config, around: Surroundings): Services {
     ...(cluster !== undefined && { cluster: () => cluster.figures }),
     ...(serverLog !== undefined && { serverLog: () => serverLog.figures }),
   })
+  const info = serverInfo(config, { parts, state: standing, license, hasConsole, cluster, copiedAtMs })
+  const kept = { keptMs: limits.sharedAnswerMs, clock: steadyClock }
+  const families = sharedAnswer(() => metrics.families(), kept)
   return {
+    // Looks at a few flags only, and is never out of date.
     readiness: () => standing.stoppingRefusal() ?? unready(around),
-    server: serverInfo(config, {
-      parts,
-      state: standing,
-      license,
-      hasConsole,
-      cluster,
-      copiedAtMs,
-    }),
-    metrics: () => metrics.text(),
-    metricFamilies: (names) => metrics.families(names),
+    server: sharedAnswer(info, kept),
+    metrics: sharedAnswer(() => metrics.text(), kept),
+    async metricFamilies(names) {
+      const all = await families()
+      if (names === undefined) return all
+      const byName = new Map(all.map((family) => [family.name, family]))
+      return [...new Set(names)].flatMap((name) => byName.get(name) ?? [])
+    },
     async lastUses(keyIds) {
       const all = [parts.apiKeys.lastUses(keyIds), ...((await fronts?.lastUses(keyIds)) ?? [])]
       return keyIds.map((_keyId, place) => Math.max(...all.map((uses) => uses[place] ?? 0)))

@@ -4,6 +4,7 @@ import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
 import { connectBoth } from '../support/server/fronts.js'
+import { metricsNow } from '../support/http/metrics.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 describe.skipIf(noPostgres)('a node whose database or settings are not right', () => {
@@ -159,7 +160,7 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     expect((await call(server, 'GET /v1/whoami', { key })).status).toBe(503)
     expect((await call(server, 'GET /v1/whoami', { key: 'sk_unknown' })).status).toBe(503)
     expect((await call(server, 'GET /v1/whoami')).status).toBe(200)
-    expect((await call(server, 'GET /metrics')).text).toContain('strandfast_cluster_lease 0')
+    expect(await metricsNow(() => call(server, 'GET /metrics'))).toContain('strandfast_cluster_lease 0')
     expect((await call(server, 'GET /readyz')).body.detail).toContain('database of the cluster')
     expect(server.stderr()).toContain('ECONNREFUSED')
     await cluster.postgres.start()

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
+import { metricsNow } from '../support/http/metrics.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 /** Nodes that do not reach one another: who stands by answers nothing. */
@@ -64,10 +65,10 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
       '1',
     ])
     expect(refused.body.detail).toMatch(/^This node of the cluster stands by: the node first on .* serves$/)
-    const metrics = (await call(second, 'GET /metrics')).text
+    const metrics = await metricsNow(() => call(second, 'GET /metrics'))
     expect(metrics).toContain('strandfast_cluster_serving 0')
     expect(metrics).toContain('strandfast_cluster_members 2')
-    expect((await call(first, 'GET /metrics')).text).toContain('strandfast_cluster_serving 1')
+    expect(await metricsNow(() => call(first, 'GET /metrics'))).toContain('strandfast_cluster_serving 1')
     expect(await second.halt()).toBe(0)
     expect(await first.halt()).toBe(0)
   })

@@ -13,6 +13,7 @@ import {
   signedToken,
   type TokenParts,
 } from '../support/proof/forging.js'
+import { metricsNow } from '../support/http/metrics.js'
 import { RawConnection } from '../support/http/raw-http.js'
 import { call, type TestServer } from '../support/server/server.js'
 
@@ -416,7 +417,7 @@ describe('a token that was never seen before', () => {
   })
 
   async function openStreams(): Promise<number> {
-    const { text } = await call(server, 'GET /metrics')
+    const text = await metricsNow(() => call(server, 'GET /metrics'))
     return Number(/^strandfast_streams_open (\d+)$/m.exec(text)?.[1] ?? Number.NaN)
   }
 })

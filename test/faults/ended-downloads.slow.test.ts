@@ -4,6 +4,7 @@ import { register } from '../support/auth/accounts.js'
 import { ask, newAgent, scopedKey } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
+import { metricsNow } from '../support/http/metrics.js'
 import { RawConnection } from '../support/http/raw-http.js'
 import { call, type TestServer } from '../support/server/server.js'
 
@@ -42,7 +43,7 @@ async function begin(key: string): Promise<RawConnection> {
 }
 
 async function underWay(): Promise<number> {
-  const { text } = await ask(server, 'GET /metrics')
+  const text = await metricsNow(() => ask(server, 'GET /metrics'))
   // Beside the one that asks.
   return Number(/^strandfast_http_requests_in_flight (\d+)$/m.exec(text)?.[1]) - 1
 }

@@ -9,6 +9,7 @@ import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { buildDiskShim, shimMissing } from '../support/faults/disk-shim.js'
 import { eventually } from '../support/eventually.js'
 import { leftOut } from '../support/faults/rounds.js'
+import { metricsNow } from '../support/http/metrics.js'
 import { call, startServer, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 /** Agents of different shards. */
@@ -85,7 +86,7 @@ async function numbersOn(agent: string): Promise<number[]> {
 }
 
 async function metric(name: string): Promise<number[]> {
-  const { text } = await call(server, 'GET /metrics', { key: null })
+  const text = await metricsNow(() => call(server, 'GET /metrics', { key: null }))
   return [...text.matchAll(new RegExp(`^${name}\\{shard="\\d"\\} (\\S+)$`, 'gm'))].map((found) =>
     Number(found[1]),
   )

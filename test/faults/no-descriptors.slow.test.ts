@@ -4,6 +4,7 @@ import { Agent, request } from 'node:http'
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'
+import { metricsNow } from '../support/http/metrics.js'
 import { call, type TestServer } from '../support/server/server.js'
 
 const CONNECTIONS = 12
@@ -55,7 +56,7 @@ function limitFiles(files?: number): void {
 }
 
 async function metric(name: string, pool: string): Promise<number> {
-  const { text } = await send('GET /metrics')
+  const text = await metricsNow(() => send('GET /metrics'))
   return Number(new RegExp(`^${name}{pool="${pool}"} (\\S+)$`, 'm').exec(text)?.[1])
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, headOf } from '../../support/http/answers.js'
+import { metricsNow } from '../../support/http/metrics.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
 let server: TestServer
@@ -73,7 +74,7 @@ describe('an upload of which nothing is accepted and something is refused', () =
 
 /** The counts of refused lines, by code. */
 async function counted(): Promise<(code: string) => number> {
-  const { text } = await ask(server, 'GET /metrics')
+  const text = await metricsNow(() => ask(server, 'GET /metrics'))
   return (code) =>
     Number(
       new RegExp(`^strandfast_ingest_refused_lines_total{code="${code}"} (\\d+)$`, 'm').exec(text)?.[1] ?? 0,

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { request, type ClientRequest, type IncomingMessage } from 'node:http'
 import { ask } from './answers.js'
+import { metricsNow } from './metrics.js'
 import { eventually } from '../eventually.js'
 import type { TestServer } from '../server/server.js'
 
@@ -43,8 +44,7 @@ export function openUpload(
 /** Resolves when so many requests are under way, beside the one that asks. */
 export async function underWay(on: TestServer, count: number): Promise<void> {
   const inFlight = /^strandfast_http_requests_in_flight (\d+)$/m
-  await eventually(async () => {
-    const { text } = await ask(on, 'GET /metrics')
-    return Number(inFlight.exec(text)?.[1]) > count
-  })
+  await eventually(
+    async () => Number(inFlight.exec(await metricsNow(() => ask(on, 'GET /metrics')))?.[1]) > count,
+  )
 }

@@ -14,7 +14,7 @@ export class FrontConnection {
   call(
     route: string,
     { key = this.#server.rootKey, body, headers = {} }: TestCall = {},
-  ): Promise<Pick<TestAnswer, 'status' | 'text' | 'body'>> {
+  ): Promise<Pick<TestAnswer, 'status' | 'text' | 'body'> & { requestId: string }> {
     const [method = 'GET', path = '/'] = route.split(' ')
     const json = body === undefined ? undefined : JSON.stringify(body)
     return new Promise((resolve, reject) => {
@@ -35,7 +35,12 @@ export class FrontConnection {
           response.on('error', reject)
           response.on('end', () => {
             const isJson = response.headers['content-type']?.includes('json') === true
-            resolve({ status: response.statusCode ?? 0, text, body: isJson ? JSON.parse(text) : undefined })
+            resolve({
+              status: response.statusCode ?? 0,
+              text,
+              body: isJson ? JSON.parse(text) : undefined,
+              requestId: String(response.headers['x-request-id']),
+            })
           })
         },
       )
@@ -49,32 +54,21 @@ export class FrontConnection {
   }
 }
 
-/** Requests that each front has answered, by its number. */
-async function answeredBy(connection: FrontConnection): Promise<number[]> {
-  const { text } = await connection.call('GET /metrics')
-  return Array.from(text.matchAll(/^strandfast_front_requests_total\{front="\d+"\} (\d+)$/gm), ([, count]) =>
-    Number(count),
-  )
-}
-
-/** The number of the front that a connection is with. */
-export async function frontOf(connection: FrontConnection): Promise<number> {
-  const before = await answeredBy(connection)
-  for (let n = 0; n < 8; n++) await connection.call('GET /healthz')
-  const after = await answeredBy(connection)
-  const more = after.map((count, front) => count - (before[front] ?? 0))
-  return more.findIndex((count) => count >= 8)
+/** What names the front that a connection is with: each begins the ids of its requests with letters of its own. */
+export async function frontOf(connection: FrontConnection): Promise<string> {
+  const { requestId } = await connection.call('GET /healthz')
+  return requestId.slice(0, requestId.lastIndexOf('-'))
 }
 
 /** A connection with each of two fronts. */
 export async function connectBoth(server: ServerAddress): Promise<[FrontConnection, FrontConnection]> {
-  const found: (FrontConnection | undefined)[] = [undefined, undefined]
+  const found = new Map<string, FrontConnection>()
   for (let tries = 0; tries < 64; tries++) {
     const connection = new FrontConnection(server)
     const front = await frontOf(connection)
-    if (found[front] === undefined) found[front] = connection
-    else connection.close()
-    const [first, second] = found
+    if (found.has(front)) connection.close()
+    else found.set(front, connection)
+    const [first, second] = found.values()
     if (first !== undefined && second !== undefined) return [first, second]
   }
   throw new Error('Expected both fronts to get connections')
