@@ -23,6 +23,9 @@ const relations = [
   ['grantBytesMax', 'streamGrantBytesPerPrincipalMax', 'a user can open a stream'],
   ['streamGrantBytesPerPrincipalMax', 'streamGrantBytesMax', 'one user has its share'],
   ['grantBytesMax', 'grantsKeptBytes', 'a grant is compiled once'],
+  ['bodyBytesPerPrincipalMax', 'bodyBytesInMemoryMax', 'one principal has its share of all bodies'],
+  ['ingestAtomicBytesMax', 'bodyBytesPerPrincipalMax', 'a principal can send the largest body'],
+  ['gunzipPieceBytes', 'gunzipBytes', 'decompressing takes a piece at least'],
   ['ingestOnceLinesMax', 'ingestChunkLines', 'lines that are written once take more of a commit'],
   ['ingestChunkLines', 'ingestAtomicLinesMax', 'what is written whole is at least one chunk'],
   ['ingestChunkBytes', 'ingestAtomicBytesMax', 'what is written whole is at least one chunk'],
@@ -76,11 +79,21 @@ export function assertRelated(limits: RelatedLimits): void {
     const text = `${smaller} (${limits[smaller]}) is at most ${larger} (${limits[larger]}): ${why}`
     assert(limits[smaller] <= limits[larger], text)
   }
-  const { commitRecordsMax, ingestAtomicLinesMax, importRecordsMax, recordBytesMax, importLineBytesMax } =
-    limits
+  const {
+    commitRecordsMax,
+    ingestAtomicLinesMax,
+    importRecordsMax,
+    recordBytesMax,
+    importLineBytesMax,
+    importSealedBytesMax,
+  } = limits
   assert(
     commitRecordsMax + ingestAtomicLinesMax <= importRecordsMax,
     'importRecordsMax holds what one seal can cover: a full commit group, and an atomic ingest that came last',
+  )
+  assert(
+    importSealedBytesMax + 3 * importLineBytesMax <= limits.bodyBytesPerPrincipalMax,
+    'bodyBytesPerPrincipalMax holds one import: what waits for its seal, and a line while it grows and is handed on',
   )
   // Quotes and backslashes of a body are escaped once more in its line.
   assert(2 * recordBytesMax < importLineBytesMax, 'importLineBytesMax holds the line of a record of any size')

@@ -7,7 +7,7 @@ import { isOfSettingsAlone, shardOfCredential } from './auth/credential-shard.js
 import type { AuthRoute } from '../routes/auth-route.js'
 import type { Answer, Principal } from '../routes/route.js'
 import type { Route } from '../routes/routes.js'
-import type { Caller } from './credentials.js'
+import { isUnknown, type Caller } from './credentials.js'
 import type { Handling } from './handling.js'
 import type { RequestHead } from './head.js'
 import type { TicketUse } from './streams/tickets.js'
@@ -30,7 +30,7 @@ export interface Admitted extends Placed {
   principal: Principal
   /** The namespace that an auth route is about. */
   namespace: Namespace
-  /** The principal (or address) whose share of unsent bytes the answer takes. */
+  /** The principal (or address) whose share of bytes in memory the body and the answer take. */
   ownerOf(): string
 }
 
@@ -55,8 +55,8 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
     const query = queryOf(placed.head)
     const refusal = unknownParameters(route, query) ?? (placed.writes ? handling.writeRefusal() : undefined)
     if (refusal !== undefined) return refusal
-    // Answers to callers without a principal are counted by address.
-    const ownerOf = route.kind !== 'auth' && route.scope === 'none' ? placed.addressOf : () => principal.id
+    // What callers without a credential have in memory is counted by address.
+    const ownerOf = isUnknown(principal) ? placed.addressOf : () => principal.id
     const { head, writes, addressOf } = placed
     return { head, writes, addressOf, parameters, query, principal, namespace, ownerOf }
   }

@@ -1,6 +1,7 @@
 import type { Refusal } from '../base/errors.js'
 import type { BodySink } from './body-stream.js'
 import type { Exchange } from './exchange.js'
+import type { BodyMemory } from './uploads.js'
 
 /** The next part of a body: bytes, its end, why it cannot be read further, or that the client has gone. */
 export type BodyPart = { bytes: Buffer } | { ended: true } | { refusal: Refusal } | { gone: true }
@@ -11,13 +12,18 @@ export class BodyQueue implements BodySink {
   /** How it ended, once all parts are taken. */
   #last: BodyPart | undefined
   #wake: (() => void) | undefined
+  readonly #memory: BodyMemory
+  /** Bytes of the part that was taken last, and is being worked on. */
+  #takenBytes = 0
 
-  constructor(exchange: Exchange) {
+  /** @param memory counts the bytes of a part until the next one is taken */
+  constructor(exchange: Exchange, memory: BodyMemory) {
+    this.#memory = memory
     exchange.onGone(() => this.#break({ gone: true }))
   }
 
   push(bytes: Buffer, more: () => void): void {
-    if (this.broken !== undefined) return
+    if (this.broken !== undefined || !this.#memory.add(bytes.length)) return
     this.#parts.push({ bytes, more })
     this.#wakeUp()
   }
@@ -42,12 +48,15 @@ export class BodyQueue implements BodySink {
 
   /** Waits for the next part and has the one after it read meanwhile. */
   async next(): Promise<BodyPart> {
+    this.#memory.give(this.#takenBytes)
+    this.#takenBytes = 0
     while (this.#parts.length === 0 && this.#last === undefined && this.broken === undefined) {
       await new Promise<void>((resolve) => (this.#wake = resolve))
     }
     if (this.broken !== undefined) return this.broken
     const part = this.#parts.shift()
     if (part === undefined) return this.#last ?? { gone: true }
+    this.#takenBytes = part.bytes.length
     part.more()
     return { bytes: part.bytes }
   }

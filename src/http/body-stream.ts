@@ -2,6 +2,7 @@ import { createGunzip, type Gunzip } from 'node:zlib'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Exchange } from './exchange.js'
+import type { BodyMemory } from './uploads.js'
 
 /** Takes the bytes of a body, after decompression. */
 export interface BodySink {
@@ -12,12 +13,19 @@ export interface BodySink {
   fail(refusal: Refusal): void
 }
 
-/** Feeds a body to a sink, at the sink's pace: while it does not ask for more, the connection is paused. */
-export function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): void {
-  if (gzip) {
-    readGzip(exchange, sink)
-    return
-  }
+/** How a body is read. */
+export interface BodyReading {
+  gzip: boolean
+  /** Counts what decompressing takes. */
+  memory: BodyMemory
+}
+
+/**
+ * Feeds a body to a sink, at the sink's pace: while it does not ask for more, the connection is paused.
+ * @returns to be called when nothing more of it is wanted
+ */
+export function readBody(exchange: Exchange, { gzip, memory }: BodyReading, sink: BodySink): () => void {
+  if (gzip) return readGzip(exchange, memory, sink)
   let whole = false
   exchange.onData((part, last) => {
     if (!exchange.open) return
@@ -28,6 +36,7 @@ export function readBody(exchange: Exchange, gzip: boolean, sink: BodySink): voi
     }
     if (last) sink.end()
   })
+  return () => {}
 }
 
 /**
@@ -42,7 +51,8 @@ function resumeUnless(whole: boolean, exchange: Exchange): void {
  * The same for a compressed body. Some compressed bytes are read ahead: uWebSockets.js closes a connection that brings
  * less than 16 KiB a second, and writing what well-compressed bytes expand to can take longer than that.
  */
-function readGzip(exchange: Exchange, sink: BodySink): void {
+function readGzip(exchange: Exchange, memory: BodyMemory, sink: BodySink): () => void {
+  if (!memory.add(limits.gunzipBytes)) return () => {}
   const gunzip = inflate(exchange, sink)
   let paused = false
   let whole = false
@@ -58,17 +68,20 @@ function readGzip(exchange: Exchange, sink: BodySink): void {
   exchange.onData((part, last) => {
     if (!exchange.open) return
     whole = last
-    if (part.byteLength > 0) gunzip.write(Buffer.from(new Uint8Array(part)))
+    const { byteLength } = part
+    if (byteLength > 0 && memory.add(byteLength))
+      gunzip.write(Buffer.from(new Uint8Array(part)), () => memory.give(byteLength))
     if (last) gunzip.end()
     else if (gunzip.writableLength > limits.ingestReadAheadBytes) {
       paused = true
       exchange.pause()
     }
   })
+  return () => gunzip.destroy()
 }
 
 function inflate(exchange: Exchange, sink: BodySink): Gunzip {
-  const gunzip = createGunzip({ chunkSize: limits.ingestChunkBytes })
+  const gunzip = createGunzip({ chunkSize: limits.gunzipPieceBytes })
   gunzip.on('error', () => sink.fail(refuse('validation_failed', 'Expected a whole gzip stream')))
   exchange.onGone(() => gunzip.destroy())
   return gunzip

@@ -19,7 +19,7 @@ const noBytes = new Uint8Array(0)
 
 /**
  * Reads the body of a route, which is JSON, and goes on with the request; or answers it: 401 if the credential ends
- * before the body does, 413 too_large, 415 unsupported_media_type.
+ * before the body does, 413 too_large, 415 unsupported_media_type, 503 overloaded while bodies take too much memory.
  */
 export function takeBody(
   exchange: Exchange,
@@ -30,9 +30,7 @@ export function takeBody(
     goOn(noBytes)
     return
   }
-  const settled = uploads.hold(principal, (refusal) => refuseRest(exchange, refusal))
-  exchange.onGone(settled)
-  collectBody(exchange, { head, bytesMax: bodyBytesMax, settled }, (body) => {
+  collectBody(exchange, { head, bytesMax: bodyBytesMax, uploads, principal }, (body) => {
     if (body.length > 0 && !isJson(head.headers.contentType))
       exchange.refuse(refuse('unsupported_media_type', 'Expected Content-Type application/json'))
     else goOn(body)
@@ -47,11 +45,8 @@ function isJson(contentType: string): boolean {
 const jsonType = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
 /** How a body is collected. */
-interface Collecting {
-  head: RequestHead
+interface Collecting extends Pick<Taking, 'head' | 'principal' | 'uploads'> {
   bytesMax: number
-  /** Called once when collecting has ended, unless the client has gone. */
-  settled(): void
 }
 
 /**
@@ -60,35 +55,45 @@ interface Collecting {
  */
 function collectBody(
   exchange: Exchange,
-  { head, bytesMax, settled }: Collecting,
+  { head, bytesMax, principal, uploads }: Collecting,
   receive: (body: Uint8Array) => void,
 ): void {
-  const refuseLarge = () => {
-    settled()
-    exchange.refuse(tooLarge(bytesMax))
-  }
-  if (head.contentLength !== undefined && head.contentLength > bytesMax) {
-    refuseLarge()
-    return
-  }
   // Most bodies come in one part.
   let gathered: GatheredBytes | undefined
+  const end = () => {
+    gathered = undefined
+    upload.release()
+  }
+  const refuseBody = (refusal: Refusal) => {
+    end()
+    refuseRest(exchange, refusal)
+  }
+  const upload = uploads.hold({ principal, owner: exchange.owner }, refuseBody)
+  exchange.onGone(end)
+  const { contentLength = 0 } = head
+  if (contentLength > bytesMax) {
+    refuseBody(tooLarge(bytesMax))
+    return
+  }
   exchange.onData((part, last) => {
     if (!exchange.open) return
     const bytes = new Uint8Array(part)
     if ((gathered?.length ?? 0) + bytes.length > bytesMax) {
-      refuseLarge()
+      refuseBody(tooLarge(bytesMax))
       return
     }
-    if (!last) {
-      gathered ??= new GatheredBytes()
-      gathered.add(bytes)
+    if (gathered === undefined && last) {
+      end()
+      // A copy: the library reuses its buffer when this returns.
+      receive(Buffer.from(bytes))
       return
     }
-    settled()
-    gathered?.add(bytes)
-    // A copy: the library reuses its buffer when this returns.
-    receive(gathered?.take() ?? Buffer.from(bytes))
+    gathered ??= new GatheredBytes({ memory: upload, bytesMax: contentLength || bytesMax })
+    gathered.add(bytes)
+    if (!last || !exchange.open) return
+    const body = gathered.take()
+    end()
+    receive(body)
   })
 }
 

@@ -6,7 +6,7 @@ import { SharedBuckets } from './rate-buckets.js'
 import { RateLimiter } from './rate-limit.js'
 import { SharedShares } from './shared-shares.js'
 import { Shares, type ShareCounts } from './streams/shares.js'
-import { UnsentBytes } from './unsent.js'
+import { BoundedBytes } from './bounded-bytes.js'
 
 /** The settings that bounds come from. */
 export interface BoundSettings {
@@ -23,7 +23,9 @@ export interface Bounds {
   connections: Count
   streams: StreamBounds
   /** Bytes of answers and exports that wait for their readers. */
-  answers: UnsentBytes
+  answers: BoundedBytes
+  /** Bytes of bodies that are arriving, or wait until they are carried out. */
+  bodies: BoundedBytes
   global: RateLimiter
   auth: RateLimiter
 }
@@ -34,9 +36,9 @@ export interface StreamBounds {
   /** How many each principal has. */
   shares: ShareCounts
   /** Bytes of events that wait for their readers. */
-  unsent: UnsentBytes
+  unsent: BoundedBytes
   /** Bytes of what users may read, which their streams hold. */
-  grants: UnsentBytes
+  grants: BoundedBytes
 }
 
 /** The bounds of a process with one front. */
@@ -46,7 +48,8 @@ export function ownBounds(settings: BoundSettings): Bounds {
   return {
     connections: new OwnCount(),
     streams: ownStreamBounds(settings.streamsPerPrincipal),
-    answers: ownUnsent(limits.unsentBytesPerPrincipalMax),
+    answers: ownUnsent(),
+    bodies: ownBodies(),
     global: rate(settings.global),
     auth: rate(settings.auth),
   }
@@ -57,37 +60,53 @@ export function ownStreamBounds(perPrincipal: number): StreamBounds {
   return {
     count: new OwnCount(),
     shares: new Shares(perPrincipal),
-    unsent: ownUnsent(limits.streamUnsentBytesPerPrincipalMax),
-    grants: new UnsentBytes({
-      max: limits.streamGrantBytesMax,
-      total: new OwnCount(),
-      shares: new Shares(limits.streamGrantBytesPerPrincipalMax),
-    }),
+    unsent: ownUnsent(eventBytes),
+    grants: ownUnsent(grantBytes),
   }
 }
 
+/** Bytes in all and of each principal at most. */
+interface ByteBound {
+  max: number
+  perPrincipalMax: number
+}
+
+const answerBytes = { max: limits.unsentBytesMax, perPrincipalMax: limits.unsentBytesPerPrincipalMax }
+const eventBytes = { max: limits.unsentBytesMax, perPrincipalMax: limits.streamUnsentBytesPerPrincipalMax }
+const grantBytes = {
+  max: limits.streamGrantBytesMax,
+  perPrincipalMax: limits.streamGrantBytesPerPrincipalMax,
+}
+const bodyBytes = { max: limits.bodyBytesInMemoryMax, perPrincipalMax: limits.bodyBytesPerPrincipalMax }
+
 /** The bound of answers that wait for their readers, of a process with one front. */
-export function ownUnsent(perPrincipalMax: number = limits.unsentBytesPerPrincipalMax): UnsentBytes {
-  return new UnsentBytes({
-    max: limits.unsentBytesMax,
+export function ownUnsent(bound: ByteBound = answerBytes): BoundedBytes {
+  return new BoundedBytes({
+    max: bound.max,
     total: new OwnCount(),
-    shares: new Shares(perPrincipalMax),
+    shares: new Shares(bound.perPrincipalMax),
   })
+}
+
+/** The bound of bodies that are in memory, of a process with one front. */
+export function ownBodies(): BoundedBytes {
+  return ownUnsent(bodyBytes)
 }
 
 /** The memory of bounds that several fronts share. */
 export interface BoundsMemory {
-  /** Connections, streams, and bytes of answers, of events and of grants. */
+  /** Connections, streams, and bytes of answers, of events, of bodies and of grants. */
   counts: SharedArrayBuffer
   streams: SharedTableMemory
   answers: SharedTableMemory
+  bodies: SharedTableMemory
   events: SharedTableMemory
   grants: SharedTableMemory
   global: SharedTableMemory
   auth: SharedTableMemory
 }
 
-/** Principals whose unsent bytes are counted at most: as many as there can be connections by the setting. */
+/** Principals whose bytes are counted at most: as many as there can be connections by the setting. */
 const READERS_MAX = 1_000_000
 
 /** Streams that are being opened or closed while the last ones are counted. */
@@ -96,13 +115,14 @@ const OPENING_MAX = 1_024
 /** Makes it. */
 export function boundsMemory({ connectionsMax }: BoundSettings): BoundsMemory {
   const secret = randomBytes(16).toString('hex')
-  // As many principals can have unsent bytes as there are connections.
+  // As many principals can have bytes that wait as there are connections.
   const readers = Math.min(connectionsMax, READERS_MAX)
   const table = (keysMax: number) => sharedTableMemory(keysMax, secret)
   return {
-    counts: new SharedArrayBuffer(5 * Int32Array.BYTES_PER_ELEMENT),
+    counts: new SharedArrayBuffer(6 * Int32Array.BYTES_PER_ELEMENT),
     streams: table(limits.streamsMax + OPENING_MAX),
     answers: table(readers),
+    bodies: table(readers),
     events: table(limits.streamsMax + OPENING_MAX),
     grants: table(limits.streamsMax + OPENING_MAX),
     global: table(limits.rateLimitAddressesMax),
@@ -113,9 +133,9 @@ export function boundsMemory({ connectionsMax }: BoundSettings): BoundsMemory {
 /** The bounds of a process with several fronts. */
 export function sharedBounds(settings: BoundSettings, memory: BoundsMemory): Bounds {
   const words = new Int32Array(memory.counts)
-  const unsent = (at: number, perPrincipalMax: number, table: SharedTableMemory) =>
-    new UnsentBytes({
-      max: limits.unsentBytesMax,
+  const bytes = (at: number, { max, perPrincipalMax }: ByteBound, table: SharedTableMemory) =>
+    new BoundedBytes({
+      max,
       total: new SharedCount(words, at),
       shares: new SharedShares(perPrincipalMax, table),
     })
@@ -126,14 +146,11 @@ export function sharedBounds(settings: BoundSettings, memory: BoundsMemory): Bou
     streams: {
       count: new SharedCount(words, 1),
       shares: new SharedShares(settings.streamsPerPrincipal, memory.streams),
-      unsent: unsent(3, limits.streamUnsentBytesPerPrincipalMax, memory.events),
-      grants: new UnsentBytes({
-        max: limits.streamGrantBytesMax,
-        total: new SharedCount(words, 4),
-        shares: new SharedShares(limits.streamGrantBytesPerPrincipalMax, memory.grants),
-      }),
+      unsent: bytes(3, eventBytes, memory.events),
+      grants: bytes(5, grantBytes, memory.grants),
     },
-    answers: unsent(2, limits.unsentBytesPerPrincipalMax, memory.answers),
+    answers: bytes(2, answerBytes, memory.answers),
+    bodies: bytes(4, bodyBytes, memory.bodies),
     global: rate(settings.global, memory.global),
     auth: rate(settings.auth, memory.auth),
   }

@@ -33,6 +33,11 @@ const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
 const anyone: Principal = { id: 'open', scopes: new Set(['admin:*']), agents: [] }
 const nobody: Principal = { id: 'nobody', scopes: new Set(), agents: [] }
 
+/** Whether a principal stands for every caller without a credential. */
+export function isUnknown(principal: Principal): boolean {
+  return principal === anyone || principal === nobody
+}
+
 const missing = refuse(
   'unauthorized',
   'Expected Authorization: Bearer with a root key, an API key or a token, or Basic with a key for password',

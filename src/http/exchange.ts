@@ -5,9 +5,11 @@ import { problemOf } from '../wire/problem.js'
 import { writeAnswerHead, writeKeepAlive, type HeaderFields } from './answer-head.js'
 import { ChunkGathering } from './chunk-gathering.js'
 import { FanOut } from './streams/fan-out.js'
+import { HeldBody, type ReceivePart } from './held-body.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
 import { sendPaced, type Pace } from './paced.js'
-import type { UnsentBytes } from './unsent.js'
+import type { Upload } from './uploads.js'
+import type { BoundedBytes } from './bounded-bytes.js'
 import type { HttpResponse } from '../door/door.js'
 
 /** No body, and no length of one: 204, and 304, whose length would be that of the body left out (RFC 9110, 8.6). */
@@ -29,14 +31,14 @@ export class Exchange {
   readonly allowedOrigin: string
   /** The headers of the rate limits; set once the request was counted. */
   rate: HeaderFields = []
-  /** Whose share of unsent bytes the answer takes; set once the request was admitted. */
+  /** Whose share of bytes in memory the exchange takes; set once the request was admitted. */
   ownerOf: (() => string) | undefined
   /** Called once the answer was sent or the client has gone. */
   onDone: (() => void) | undefined
   /** Called when a large answer begins to go out; what it returns, when that was sent or the client has gone. */
   onLarge: (() => () => void) | undefined
   #owner = ''
-  readonly #unsent: UnsentBytes
+  readonly #unsent: BoundedBytes
   readonly #response: HttpResponse
   readonly #watch: ExchangeWatch
   readonly #beganMs = performance.now()
@@ -55,9 +57,7 @@ export class Exchange {
   #sent: (() => void) | undefined
   #paused = false
   readonly #onGone: (() => void)[] = []
-  /** Parts of the body that came before anyone asked for them. */
-  #held: { part: ArrayBuffer; last: boolean }[] | undefined
-  #receive: ((part: ArrayBuffer, last: boolean) => void) | undefined
+  #held: HeldBody | undefined
 
   constructor(
     response: HttpResponse,
@@ -67,7 +67,7 @@ export class Exchange {
       headOnly: boolean
       isLast: boolean
       isKept: boolean
-      unsent: UnsentBytes
+      unsent: BoundedBytes
     },
     watch: ExchangeWatch,
   ) {
@@ -154,14 +154,19 @@ export class Exchange {
     }
   }
 
+  /** The principal, or address, whose share of bytes in memory the exchange takes; once it was admitted. */
+  get owner(): string {
+    if (this.#owner === '' && this.ownerOf !== undefined) this.#owner = this.ownerOf()
+    return this.#owner
+  }
+
   /** Takes room for bytes that wait for the reader; false if its principal, or all together, have too many. */
   takeRoom(bytes: number): boolean {
-    if (this.ownerOf !== undefined) this.#owner = this.ownerOf()
-    return this.#unsent.take(this.#owner, bytes)
+    return this.#unsent.take(this.owner, bytes)
   }
 
   giveRoom(bytes: number): void {
-    this.#unsent.give(this.#owner, bytes)
+    this.#unsent.give(this.owner, bytes)
   }
 
   /**
@@ -239,32 +244,26 @@ export class Exchange {
   }
 
   /** Receives the body, part by part; each part is valid only during the call. */
-  onData(callback: (part: ArrayBuffer, last: boolean) => void): void {
-    if (this.#held === undefined) {
-      this.#listen(callback)
-      return
-    }
-    this.#receive = callback
+  onData(callback: ReceivePart): void {
+    if (this.#held === undefined) this.#listen(callback)
     // Resumed first: after an answer by the callback, the response must not be used any more.
-    this.resume()
-    for (const { part, last } of this.#held.splice(0)) callback(part, last)
+    else this.#held.take(callback, () => this.resume())
   }
 
   /**
    * Keeps what has arrived of the body until `onData`, and pauses the rest, while it is not yet known what to do with
    * the body. The HTTP library drops what nobody takes at once.
+   * @param memoryOf what counts the bytes that are kept
    */
-  holdBody(): void {
-    const held: { part: ArrayBuffer; last: boolean }[] = []
+  holdBody(memoryOf: () => Upload): void {
+    const held = new HeldBody(memoryOf)
     this.#held = held
-    this.#listen((part, last) => {
-      if (this.#receive === undefined) held.push({ part: part.slice(0), last })
-      else this.#receive(part, last)
-    })
+    this.onGone(() => held.drop())
+    this.#listen((part, last) => held.add(part, last))
     this.pause()
   }
 
-  #listen(receive: (part: ArrayBuffer, last: boolean) => void): void {
+  #listen(receive: ReceivePart): void {
     const pass = (part: ArrayBuffer, last: boolean) => this.#pass(part, last, receive)
     const chunks = this.#isLast ? new ChunkGathering(pass) : undefined
     this.#response.onData((part, last) => {
@@ -279,7 +278,7 @@ export class Exchange {
    * uWebSockets.js passes on the rest of what arrived together even when the connection is paused, and with each 160
    * KiB starts a timer that closes it unless more arrives within ten seconds. Pausing it again stops that timer.
    */
-  #pass(part: ArrayBuffer, last: boolean, receive: (part: ArrayBuffer, last: boolean) => void): void {
+  #pass(part: ArrayBuffer, last: boolean, receive: ReceivePart): void {
     const wasPaused = this.#paused
     receive(part, last)
     if (this.#open && wasPaused && this.#paused) this.#response.pause()
@@ -288,9 +287,7 @@ export class Exchange {
   /** Skips the rest of a body that was held back: a connection that stays paused takes no next request. */
   #letGo(): void {
     this.#resume()
-    if (this.#held === undefined || this.#receive !== undefined) return
-    this.#receive = () => {}
-    this.#held = []
+    if (this.#held?.isTaken === false) this.#held.drop()
   }
 
   pause(): void {

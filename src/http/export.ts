@@ -52,7 +52,7 @@ export class ExportSender {
       else exchange.refuse(refusal)
     }
     const agents = new Set(principal.user === undefined ? [] : [request.agent])
-    const release = this.#uploads.hold(principal, end, agents)
+    const upload = this.#uploads.hold({ principal, owner: exchange.owner, agents }, end)
     this.#send(exchange, request, principal.id)
       .catch((error: unknown) => {
         if (error instanceof RefusedError && !exchange.begun) {
@@ -65,7 +65,7 @@ export class ExportSender {
         exchange.abort()
       })
       .finally(() => {
-        release()
+        upload.release()
         exchange.giveRoom(room)
       })
   }

@@ -1,22 +1,40 @@
+import type { BodyMemory } from './uploads.js'
+
 const FIRST_BYTES = 1_024
 
 /**
  * Bytes that come in parts and are needed in one piece: however small the parts are, they take no more memory than
- * their bytes.
+ * twice their bytes.
  */
 export class GatheredBytes {
+  readonly #memory: BodyMemory | undefined
+  readonly #bytesMax: number
   #buffer = Buffer.alloc(0)
   #length = 0
+
+  /** @param about `memory` counts what they take; `bytesMax`: there will be no more of them */
+  constructor({ memory, bytesMax = Infinity }: { memory?: BodyMemory | undefined; bytesMax?: number } = {}) {
+    this.#memory = memory
+    this.#bytesMax = bytesMax
+  }
 
   get length(): number {
     return this.#length
   }
 
-  /** Adds a copy of the bytes. */
+  /** All of them, until more are added. */
+  get bytes(): Buffer {
+    return this.#buffer.subarray(0, this.#length)
+  }
+
+  /** Adds a copy of the bytes; nothing once there is no memory for the body, which has ended then. */
   add(part: Uint8Array): void {
     const length = this.#length + part.length
-    if (length > this.#buffer.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(length, 2 * this.#buffer.length, FIRST_BYTES))
+    const { length: had } = this.#buffer
+    if (length > had) {
+      const has = Math.max(length, Math.min(2 * had, this.#bytesMax), FIRST_BYTES)
+      if (this.#memory?.add(has - had) === false) return
+      const larger = Buffer.allocUnsafeSlow(has)
       this.#buffer.copy(larger, 0, 0, this.#length)
       this.#buffer = larger
     }
@@ -24,11 +42,12 @@ export class GatheredBytes {
     this.#length = length
   }
 
-  /** Returns all of them and starts again empty. */
+  /** Returns all of them, which are not counted any more, and starts again empty. */
   take(): Buffer {
-    const all = this.#buffer.subarray(0, this.#length)
+    const { bytes } = this
+    this.#memory?.give(this.#buffer.length)
     this.#buffer = Buffer.alloc(0)
     this.#length = 0
-    return all
+    return bytes
   }
 }

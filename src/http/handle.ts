@@ -57,6 +57,8 @@ export function handlerOf(
       addressOf: address === undefined ? addressOf : () => address,
     }
     const goOn = (admitted: Admitted | Refusal | Answer) => {
+      // Refused while it was admitted: its body takes too much memory.
+      if (!exchange.open) return
       if ('code' in admitted) exchange.refuse(admitted)
       else if ('status' in admitted) exchange.answer(admitted)
       else {
@@ -71,7 +73,9 @@ export function handlerOf(
       const admitted = admit(route, place, handling)
       if (!(admitted instanceof Promise)) return goOn(admitted)
       // A token that is not cached yet is verified first; the body waits.
-      exchange.holdBody()
+      exchange.holdBody(() =>
+        handling.uploads.holdUnknown(place.addressOf(), (refusal) => exchange.refuse(refusal)),
+      )
       return admitted.then(goOn)
     })
   }
@@ -96,7 +100,12 @@ function act(route: Route, ready: Ready, handling: Handling): void | Promise<voi
   // Row policies of the agents that a user's request asks for decide what its answer shows.
   const agents = principal.user === undefined ? undefined : new Set<string>()
   if (route.scope !== 'none') {
-    exchange.onLarge = () => handling.uploads.hold(principal, () => exchange.abort(), agents)
+    exchange.onLarge = () => {
+      const answer = handling.uploads.hold({ principal, owner: exchange.owner, agents }, () =>
+        exchange.abort(),
+      )
+      return () => answer.release()
+    }
   }
   switch (route.kind) {
     case 'command':

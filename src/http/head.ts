@@ -3,7 +3,7 @@ import type { RequestHeaders } from '../routes/route.js'
 import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeWatch } from './exchange.js'
 import type { RateLimits } from './rate-limits.js'
-import type { UnsentBytes } from './unsent.js'
+import type { BoundedBytes } from './bounded-bytes.js'
 import type { HttpRequest, HttpResponse } from '../door/door.js'
 
 /** The head of a request, copied out of the HTTP library's buffers, which live only until its callback returns. */
@@ -25,7 +25,7 @@ export interface Opening {
   credentials: Credentials
   corsOrigins: ReadonlySet<string>
   /** Bytes of answers that wait to be read by clients. */
-  unsent: UnsentBytes
+  unsent: BoundedBytes
   nextRequestId(): string
 }
 

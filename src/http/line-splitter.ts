@@ -1,5 +1,6 @@
 import { LINE_FEED } from '../base/ascii.js'
 import { GatheredBytes } from './gathered-bytes.js'
+import type { BodyMemory } from './uploads.js'
 
 /** Whole lines and the number of the first of them. */
 export interface LineChunk {
@@ -13,14 +14,18 @@ export interface LineChunk {
  */
 export class LineSplitter {
   readonly #chunk: { bytes: number; lines: number }
-  readonly #waiting = new GatheredBytes()
+  readonly #waiting: GatheredBytes
   /** Line feeds among the bytes that wait. */
   #lines = 0
   #nextLine = 1
 
-  /** A chunk ends with the line with which it has as many bytes or lines as `chunk` says. */
-  constructor(chunk: { bytes: number; lines: number }) {
+  /**
+   * A chunk ends with the line with which it has as many bytes or lines as `chunk` says.
+   * @param memory counts the bytes that wait for the end of their chunk
+   */
+  constructor(chunk: { bytes: number; lines: number }, memory?: BodyMemory) {
     this.#chunk = chunk
+    this.#waiting = new GatheredBytes({ memory })
   }
 
   /** Bytes that wait for the end of their chunk. */

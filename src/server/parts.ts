@@ -57,7 +57,7 @@ interface FrontMade extends Pick<FrontParts, 'shards' | 'readers' | 'bounds' | '
 /** Makes the parts of one front. */
 export function makeFrontParts({ shards, readers, bounds, stageFolder, ...made }: FrontMade): FrontParts {
   const streams = new StreamHub(shards, bounds.streams)
-  const uploads = new OpenUploads()
+  const uploads = new OpenUploads(bounds.bodies)
   const apiKeys = new ApiKeys((principalId) => {
     streams.endOf(principalId)
     uploads.endOf(principalId)

@@ -11,6 +11,7 @@ import {
   scopedKey,
   unseenSuccesses,
 } from '../support/http/answers.js'
+import { eventually } from '../support/eventually.js'
 import { RawConnection } from '../support/http/raw-http.js'
 import { startServer, testRootKey, type TestCall, type TestServer } from '../support/server/server.js'
 
@@ -564,6 +565,61 @@ describe('ingest', () => {
       expect(await refused(route, { ...options, key: null })).toEqual([401, 'unauthorized'])
     }
   })
+})
+
+// 600 uploads of 17 KB that became 8 MB each took 2.8 GB, and 350 batches of 8 MB that never ended 2.5 GB.
+describe('bodies that never end', () => {
+  const begun = async (head: string, body: string | Uint8Array) => {
+    const connection = await RawConnection.open(server)
+    connection.write(
+      `POST ${head}\r\nHost: a\r\nAuthorization: Bearer ${testRootKey}\r\nContent-Length: 8300000\r\n\r\n`,
+    )
+    connection.write(body)
+    return connection
+  }
+  const all = gzipSync('x'.repeat(8_300_000))
+  const kinds: [name: string, head: string, body: string | Uint8Array][] = [
+    [
+      'are compressed and written whole',
+      '/v1/ingest/a?on_error=reject_all HTTP/1.1\r\nContent-Type: application/x-ndjson\r\nContent-Encoding: gzip',
+      all.subarray(0, -8),
+    ],
+    ['are JSON', '/v1/agents/a/records/batch HTTP/1.1', 'x'.repeat(8_200_000)],
+  ]
+  it.each(kinds)(
+    'are refused with 503 beyond what one key may have in memory: %s',
+    async (_name, head, body) => {
+      const open: RawConnection[] = []
+      const answered = () => open.filter(({ answer }) => answer.statuses.length > 0)
+      for (let n = 0; n < 20 && answered().length === 0; n++) {
+        const connection = await begun(head, body)
+        open.push(connection)
+        // It is there as soon as a later request is answered.
+        await headOf(server, 'a')
+      }
+      await expect.poll(() => answered().length).toBeGreaterThan(0)
+      for (const { answer } of answered()) {
+        expect(answer.statuses).toEqual([503])
+        expect(answer.text).toContain('"code":"overloaded"')
+        expect(answer.text).toMatch(/^Retry-After: 1\r$/m)
+      }
+      expect(answered().length).toBeLessThan(open.length)
+      for (const connection of open) connection.destroy()
+      // What they took is given back.
+      await eventually(async () => {
+        const raw = gzipSync(
+          `${linesOf(100)
+            .map((line) => line.padEnd(70_000))
+            .join('\n')}\n`,
+        )
+        const { status } = await ask(server, 'POST /v1/ingest/whole?on_error=reject_all', {
+          raw,
+          headers: gzipped,
+        })
+        return status === 200
+      })
+    },
+  )
 })
 
 it('the server answered every documented success, and had nothing to log', () => {

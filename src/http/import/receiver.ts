@@ -10,7 +10,7 @@ import { parseManifest } from '../../proof/export-lines.js'
 import { BodyQueue } from '../body-queue.js'
 import { readBody, refuseRest } from '../body-stream.js'
 import type { Exchange } from '../exchange.js'
-import { ImportSession, type SessionParts } from './session.js'
+import { ImportSession, type ImportAbout, type SessionParts } from './session.js'
 import { ImportStage } from './stage.js'
 import { LineSplitter } from '../line-splitter.js'
 import type { OpenUploads } from '../uploads.js'
@@ -44,11 +44,13 @@ export class ImportReceiver {
       exchange.refuse(request)
       return
     }
-    const body = new BodyQueue(exchange)
-    const release = this.#parts.uploads.hold(principal, (refusal) => body.cut(refusal))
-    readBody(exchange, request.gzip, body)
+    const memory = this.#parts.uploads.hold({ principal, owner: exchange.owner }, (refusal) =>
+      body.cut(refusal),
+    )
+    const body = new BodyQueue(exchange, memory)
+    const stopReading = readBody(exchange, { gzip: request.gzip, memory }, body)
     const stage = new ImportStage(this.#parts.stageFolder)
-    new ImportStream(this.#parts, request, stage)
+    new ImportStream(this.#parts, { request, stage, memory })
       .run(body)
       .then((answer) => {
         if (answer === undefined) return
@@ -63,7 +65,8 @@ export class ImportReceiver {
         )
       })
       .finally(() => {
-        release()
+        stopReading()
+        memory.release()
         stage.remove().catch((error: unknown) => this.#parts.onError(error, exchange.requestId))
       })
   }
@@ -72,15 +75,15 @@ export class ImportReceiver {
 /** One import: cuts the body into lines, reads the manifest and hands what follows to the session. */
 class ImportStream {
   readonly #parts: ImportParts
-  readonly #request: ImportRequest
-  readonly #stage: ImportStage
-  readonly #splitter = new LineSplitter({ bytes: limits.importChunkBytes, lines: limits.importChunkLines })
+  readonly #about: ImportAbout
+  readonly #splitter: LineSplitter
   #session: ImportSession | undefined
 
-  constructor(parts: ImportParts, request: ImportRequest, stage: ImportStage) {
+  constructor(parts: ImportParts, about: ImportAbout) {
     this.#parts = parts
-    this.#request = request
-    this.#stage = stage
+    this.#about = about
+    const chunk = { bytes: limits.importChunkBytes, lines: limits.importChunkLines }
+    this.#splitter = new LineSplitter(chunk, about.memory)
   }
 
   /**
@@ -116,8 +119,11 @@ class ImportStream {
     const chunks = bytes === undefined ? (rest === undefined ? [] : [rest]) : this.#splitter.push(bytes)
     if (this.#splitter.waiting > limits.importLineBytesMax + limits.importChunkBytes) return lineTooLong
     for (const chunk of chunks) {
+      const { length } = chunk.bytes
+      this.#about.memory.add(length)
       const refusal = ended(body) ?? this.#parts.refusal() ?? (await this.#take(chunk.bytes))
       if (refusal !== undefined) return refusal
+      this.#about.memory.give(length)
     }
     return undefined
   }
@@ -138,7 +144,7 @@ class ImportStream {
     const manifest = isReadable ? parseManifest(line.toString('utf8')) : undefined
     if (manifest === undefined) return rejectedLine(1, 'The first line is no strand-export/v1 manifest')
     const { agent } = manifest
-    const forbidden = this.#request.agentRefusal(agent)
+    const forbidden = this.#about.request.agentRefusal(agent)
     if (forbidden !== undefined) return forbidden
     const organismId = memberOrganism(agent)
     if (organismId !== undefined) {
@@ -146,7 +152,7 @@ class ImportStream {
       const outcome = await this.#parts.shards.ask(owner, { kind: 'organismGet', agent: owner, organismId })
       if (outcome.kind !== 'organism') return unexpected(outcome)
     }
-    return new ImportSession(this.#parts, { manifest, request: this.#request, stage: this.#stage })
+    return new ImportSession(this.#parts, { ...this.#about, manifest })
   }
 }
 

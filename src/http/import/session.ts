@@ -12,6 +12,7 @@ import type { ExportPosition } from '../../proof/export-check.js'
 import { keyPairFromSeed } from '../../strand/keys.js'
 import type { Manifest } from '../../strand/strand-export.js'
 import type { StrandImported } from '../../wire/imports.js'
+import type { BodyMemory } from '../uploads.js'
 import type { ImportStage } from './stage.js'
 import { SharedBytes } from './shared-bytes.js'
 
@@ -26,6 +27,14 @@ export interface SessionParts {
   tellHead?(head: AgentHead): Promise<boolean>
   /** Appends a record to the audit strand. @returns the seq of the record; undefined while that is not possible */
   tellAudit(entry: AuditEntry): Promise<number | undefined>
+}
+
+/** What one import is about. */
+export interface ImportAbout {
+  request: ImportRequest
+  stage: ImportStage
+  /** Counts what of it is in memory. */
+  memory: BodyMemory
 }
 
 /** Lines before the first record of an export. */
@@ -46,7 +55,8 @@ export class ImportSession {
   readonly #stage: ImportStage
   #position: ExportPosition | undefined
   /** Lines that could not be taken yet, and how many bytes there must be before they are checked again. */
-  readonly #waiting = new SharedBytes()
+  readonly #waiting: SharedBytes
+  readonly #memory: BodyMemory
   #waitFor = 0
   #lines = LINES_BEFORE
   #ended = false
@@ -62,8 +72,10 @@ export class ImportSession {
 
   constructor(
     { shards, readers, tellHead, tellAudit }: SessionParts,
-    { manifest, request, stage }: { manifest: Manifest; request: ImportRequest; stage: ImportStage },
+    { manifest, request, stage, memory }: ImportAbout & { manifest: Manifest },
   ) {
+    this.#memory = memory
+    this.#waiting = new SharedBytes(memory)
     this.#shards = shards
     this.#readers = readers
     this.#tellHead = tellHead
@@ -102,7 +114,7 @@ export class ImportSession {
 
   async #commitAll(stop: () => Refusal | undefined): Promise<Refusal | undefined> {
     if (!this.#staged) return undefined
-    for await (const part of this.#stage.parts()) {
+    for await (const part of this.#stage.parts(this.#memory)) {
       const refusal = stop() ?? (await this.#commit(part))
       if (refusal !== undefined) return refusal
     }
@@ -111,7 +123,7 @@ export class ImportSession {
 
   /** Checks whether the first part could be imported, before all the others are sent. */
   async #tryFirst(): Promise<Refusal | undefined> {
-    for await (const part of this.#stage.parts()) {
+    for await (const part of this.#stage.parts(this.#memory)) {
       const outcome = await this.#shards.ask(this.#manifest.agent, { ...this.#commandOf(part), told: false })
       if (outcome.kind === 'imported' || outcome.kind === 'importUntold') return undefined
       return this.#refusedBy(outcome)

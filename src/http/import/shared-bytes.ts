@@ -1,10 +1,18 @@
+import type { BodyMemory } from '../uploads.js'
+
 /**
  * Bytes that come in parts and are handed to other threads without a copy. They stay in parts: one piece would have to
  * be copied each time it grows.
  */
 export class SharedBytes {
+  readonly #memory: BodyMemory
   #parts: Uint8Array[] = []
   #length = 0
+
+  /** @param memory counts them */
+  constructor(memory: BodyMemory) {
+    this.#memory = memory
+  }
 
   get length(): number {
     return this.#length
@@ -14,8 +22,9 @@ export class SharedBytes {
     return this.#parts
   }
 
-  /** Adds a copy of the bytes. */
+  /** Adds a copy of the bytes; nothing once there is no memory for the body, which has ended then. */
   add(bytes: Uint8Array): void {
+    if (!this.#memory.add(bytes.length)) return
     const copy = new Uint8Array(new SharedArrayBuffer(bytes.length))
     copy.set(bytes)
     this.#parts.push(copy)
@@ -36,5 +45,6 @@ export class SharedBytes {
       this.#parts.shift()
     }
     this.#length -= count
+    this.#memory.give(count)
   }
 }

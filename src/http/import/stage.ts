@@ -3,6 +3,7 @@ import { open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { assert } from '../../base/assert.js'
 import type { CheckedRecords } from '../../protocol/import-messages.js'
+import type { BodyMemory } from '../uploads.js'
 import { partHeadBytes, partLengths, partOf } from '../../protocol/import-parts.js'
 
 /** The file in which the checked records of one import wait for the end of their export. A reader of the pool writes it. */
@@ -13,8 +14,8 @@ export class ImportStage {
     this.path = join(folder, randomUUID())
   }
 
-  /** Reads the parts that were written, in their order. */
-  async *parts(): AsyncGenerator<CheckedRecords, undefined, undefined> {
+  /** Reads the parts that were written, in their order; no more of them once there is no memory for the body. */
+  async *parts(memory: BodyMemory): AsyncGenerator<CheckedRecords, undefined, undefined> {
     const file = await open(this.path, 'r')
     try {
       for (let at = 0; ;) {
@@ -22,7 +23,12 @@ export class ImportStage {
         if (head.length === 0) return undefined
         const { told, chunk } = partLengths(head)
         const toldAt = at + partHeadBytes
-        yield partOf(await bytesAt(file, toldAt, told), await bytesAt(file, toldAt + told, chunk))
+        if (!memory.add(told + chunk)) return undefined
+        try {
+          yield partOf(await bytesAt(file, toldAt, told), await bytesAt(file, toldAt + told, chunk))
+        } finally {
+          memory.give(told + chunk)
+        }
         at = toldAt + told + chunk
       }
     } finally {

@@ -4,6 +4,7 @@ import { ArrayLines } from './array-lines.js'
 import type { BodyPart, BodyQueue } from '../body-queue.js'
 import type { FrontSlices } from '../front-slices.js'
 import { GatheredBytes } from '../gathered-bytes.js'
+import type { BodyMemory } from '../uploads.js'
 
 /** A body whose parts are read one by one. */
 export type BodySource = Pick<BodyQueue, 'next' | 'broken'>
@@ -16,8 +17,11 @@ export class JsonBody implements BodySource {
   readonly #body: BodySource
   readonly #seen: BodyPart[] = []
 
-  constructor(body: BodySource) {
+  readonly #memory: BodyMemory
+
+  constructor(body: BodySource, memory: BodyMemory) {
     this.#body = body
+    this.#memory = memory
   }
 
   get broken(): BodySource['broken'] {
@@ -30,7 +34,7 @@ export class JsonBody implements BodySource {
 
   /** Whether it begins like an array, after at most `spacesMax` bytes of white space. */
   async isArray(spacesMax: number): Promise<boolean> {
-    const spaces = new GatheredBytes()
+    const spaces = new GatheredBytes({ memory: this.#memory })
     for (;;) {
       const part = await this.#body.next()
       const bytes = 'bytes' in part ? part.bytes : undefined

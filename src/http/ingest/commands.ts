@@ -10,6 +10,7 @@ import type { Exchange } from '../exchange.js'
 import type { FrontSlices } from '../front-slices.js'
 import { addressLines } from './lines.js'
 import type { LineChunk } from '../line-splitter.js'
+import type { BodyMemory } from '../uploads.js'
 import type { IngestTotals } from './summary.js'
 
 /** One ingest request and the parts that it works with. */
@@ -19,6 +20,8 @@ export interface IngestStream {
   principal: Principal
   shards: Shards
   slices: FrontSlices
+  /** Counts what of its body is in memory. */
+  memory: BodyMemory
   lineBytesMax: number
   /** Refused lines after which the upload is ended; 0 for any number. */
   badLinesMax: number

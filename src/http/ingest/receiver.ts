@@ -41,10 +41,10 @@ export class IngestReceiver {
     const { recordBytesMax, uploads, onError } = this.#parts
     // The text of a record can be longer than its canonical form.
     const lineBytesMax = recordBytesMax * 2 + limits.requestBytesMax
-    const stream = { ...this.#parts, exchange, request, principal, lineBytesMax }
-    const body = new BodyQueue(exchange)
-    const release = uploads.hold(principal, (refusal) => body.cut(refusal))
-    readBody(exchange, request.gzip, body)
+    const upload = uploads.hold({ principal, owner: exchange.owner }, (refusal) => body.cut(refusal))
+    const stream = { ...this.#parts, exchange, request, principal, memory: upload, lineBytesMax }
+    const body = new BodyQueue(exchange, upload)
+    const stopReading = readBody(exchange, { gzip: request.gzip, memory: upload }, body)
     take(stream, body)
       .then((answer) => {
         if (answer === undefined) return
@@ -58,7 +58,10 @@ export class IngestReceiver {
           refuse('internal_error', 'The server failed; its log says why under the request id'),
         )
       })
-      .finally(release)
+      .finally(() => {
+        stopReading()
+        upload.release()
+      })
   }
 }
 
@@ -66,10 +69,10 @@ const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an
 
 /** Reads a body as what it is: one record, lines, or an array, whose elements become lines. */
 async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
-  const { request, slices, lineBytesMax } = stream
+  const { request, slices, memory, lineBytesMax } = stream
   if (request.format === 'ndjson') return takeLines(stream, queue)
   if (request.shape === 'one' && request.agent !== undefined) return new WholeIngest(stream).run(queue)
-  const json = new JsonBody(queue)
+  const json = new JsonBody(queue, memory)
   const isArray = await json.isArray(lineBytesMax)
   const isOne = request.shape === 'one' && !isArray
   if (isOne || (isArray && request.shape !== 'one')) {

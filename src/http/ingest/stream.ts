@@ -37,10 +37,8 @@ export class LineIngest {
 
   constructor(stream: IngestStream) {
     this.#stream = stream
-    this.#splitter = new LineSplitter({
-      bytes: limits.ingestChunkBytes,
-      lines: stream.request.once === undefined ? limits.ingestChunkLines : limits.ingestOnceLinesMax,
-    })
+    const lines = stream.request.once === undefined ? limits.ingestChunkLines : limits.ingestOnceLinesMax
+    this.#splitter = new LineSplitter({ bytes: limits.ingestChunkBytes, lines }, stream.memory)
     this.#totals = new IngestTotals(stream.onRefused)
   }
 
@@ -78,9 +76,21 @@ export class LineIngest {
     if (rest !== undefined) await this.#send(rest, body)
   }
 
+  /** Sends a chunk, which is counted until its commands wait for their shards instead. */
   async #send(chunk: LineChunk, body: BodySource): Promise<void> {
+    const { memory } = this.#stream
+    const { length } = chunk.bytes
+    if (this.#stopped(body) || !memory.add(length)) {
+      // Ended by its memory just now, perhaps.
+      this.#stopped(body)
+      return
+    }
+    await this.#dispatch(chunk, body)
+    memory.give(length)
+  }
+
+  async #dispatch(chunk: LineChunk, body: BodySource): Promise<void> {
     const { request, slices, shards, principal } = this.#stream
-    if (this.#stopped(body)) return
     const index = this.#index++
     // The first one is always sent, even if blank: its shard says whether the agent may be written to at all.
     if (index > 0 && (await slices.run(() => isBlankChunk(chunk.bytes)))) return

@@ -34,7 +34,7 @@ export class WholeIngest {
 
   /** Takes the body. @returns the answer; undefined when the client has gone */
   async run(body: BodySource): Promise<Answer | Refusal | undefined> {
-    const gathered = new GatheredBytes()
+    const gathered = new GatheredBytes({ memory: this.#stream.memory, bytesMax: this.#bytesMax })
     for (;;) {
       const part = await body.next()
       if ('gone' in part) return undefined
@@ -43,7 +43,8 @@ export class WholeIngest {
       if (gathered.length + part.bytes.length > this.#bytesMax) return tooLarge(this.#bytesMax)
       gathered.add(part.bytes)
     }
-    const bytes = gathered.take()
+    // Counted until the answer: the lines are checked before they are written.
+    const { bytes } = gathered
     return this.#stream.request.format === 'json' ? this.#one(bytes) : this.#allOrNone(bytes, body)
   }
 

@@ -6,7 +6,7 @@ import type { Shards } from '../../dispatch/shards.js'
 import type { CommandOf } from '../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
-import type { UnsentBytes } from '../unsent.js'
+import type { BoundedBytes } from '../bounded-bytes.js'
 
 /** What a user may read, by agent. */
 export type Readable = ReadonlyMap<string, GrantText>
@@ -17,12 +17,12 @@ const READABLE_TRIES_MAX = 4
 /** What users' streams may read: asked of the shards, and held within bounds. */
 export class StreamGrants {
   readonly #shards: Shards
-  readonly #held: UnsentBytes
+  readonly #held: BoundedBytes
   /** Counts changes, and possible changes, of what users may read. */
   #changes = 0
 
   /** @param held counts the bytes of grants that streams hold */
-  constructor(shards: Shards, held: UnsentBytes) {
+  constructor(shards: Shards, held: BoundedBytes) {
     this.#shards = shards
     this.#held = held
   }

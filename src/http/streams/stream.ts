@@ -9,7 +9,7 @@ import type { Readable } from './grants.js'
 import type { RecentEvents } from './recent-events.js'
 import { laterPlace, type LogPlace } from '../../strand/log-place.js'
 import { formatClockCursor, unpassed } from './cursor.js'
-import type { UnsentBytes } from '../unsent.js'
+import type { BoundedBytes } from '../bounded-bytes.js'
 import { SeenEvent, viewOf, wholeView, type EventBatch, type View } from './seen-event.js'
 import { caughtUpEvent, heartbeat, recordEvent } from './events.js'
 
@@ -49,7 +49,7 @@ export interface StreamParts {
   /** The places of cursors made with another number of shards. */
   seen?: LogPlace[][]
   /** Bytes of all streams that wait to be read by clients. */
-  unsent: UnsentBytes
+  unsent: BoundedBytes
   /** Called when streams that waited for room can go on. */
   onRoom(): void
   /** Whether what is in memory may be told: not where another node of a cluster may have gone on. */
@@ -73,7 +73,7 @@ export class Stream {
   readonly #mayAnswer: (shard: number) => boolean
   /** False after a write that the socket did not take whole, until it takes more. */
   #drained = true
-  readonly #unsent: UnsentBytes
+  readonly #unsent: BoundedBytes
   /** An upper bound of the bytes that its socket has not taken yet. */
   #waiting = 0
   #caughtUp = false

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { HttpResponse } from '../../../src/door/door.js'
-import { ownUnsent } from '../../../src/http/bounds.js'
+import { ownBodies, ownUnsent } from '../../../src/http/bounds.js'
 import { Exchange } from '../../../src/http/exchange.js'
 import { OpenUploads } from '../../../src/http/uploads.js'
 import type { Principal } from '../../../src/routes/route.js'
@@ -51,7 +51,7 @@ let uploads: OpenUploads
 const unsent = ownUnsent()
 
 beforeEach(() => {
-  uploads = new OpenUploads()
+  uploads = new OpenUploads(ownBodies())
 })
 
 /** A large answer that is on its way to a principal; policies of `agents` decided what it shows. */
@@ -59,7 +59,11 @@ async function sending(principal: Principal, ...agents: string[]): Promise<SlowC
   const connection = new SlowConnection()
   const about = { requestId: 'r', allowedOrigin: '', headOnly: false, isLast: false, isKept: false, unsent }
   const exchange = new Exchange(connection.response, about, { done() {} })
-  exchange.onLarge = () => uploads.hold(principal, () => exchange.abort(), new Set(agents))
+  const held = { principal, owner: principal.id, agents: new Set(agents) }
+  exchange.onLarge = () => {
+    const answer = uploads.hold(held, () => exchange.abort())
+    return () => answer.release()
+  }
   exchange.answer({ status: 200, body: 'x'.repeat(1 << 20) })
   await new Promise((resolve) => setImmediate(resolve))
   return connection

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
 import { Exchange } from '../../../src/http/exchange.js'
 import { ownUnsent } from '../../../src/http/bounds.js'
-import type { UnsentBytes } from '../../../src/http/unsent.js'
+import type { BoundedBytes } from '../../../src/http/bounded-bytes.js'
 import type { HttpResponse } from '../../../src/door/door.js'
 
 /** A connection whose socket takes as many bytes as the test says, when it says so. */
@@ -17,7 +17,7 @@ class Reader {
   #abort = () => {}
   #writable: (offset: number) => boolean = () => true
 
-  constructor(unsent: UnsentBytes, principalId: string) {
+  constructor(unsent: BoundedBytes, principalId: string) {
     const response = {
       onAborted: (abort: () => void) => (this.#abort = abort),
       onWritable: (writable: (offset: number) => boolean) => (this.#writable = writable),
@@ -54,7 +54,7 @@ const share = limits.unsentBytesPerPrincipalMax
 describe('a large answer', () => {
   const body = Buffer.alloc(4 * MEBIBYTE, 'x')
   /** Asks for it, and waits until its head is out: large answers go out a few at a time. */
-  const ask = async (unsent: UnsentBytes, principalId: string): Promise<Reader> => {
+  const ask = async (unsent: BoundedBytes, principalId: string): Promise<Reader> => {
     const reader = new Reader(unsent, principalId)
     reader.exchange.answer({ status: 200, body: [body] })
     while (reader.status === '') await new Promise((resolve) => setImmediate(resolve))
@@ -63,7 +63,7 @@ describe('a large answer', () => {
 
   async function askMany(
     count: number,
-    unsent: UnsentBytes,
+    unsent: BoundedBytes,
     principalOf: (n: number) => string,
   ): Promise<Reader[]> {
     const readers: Reader[] = []

@@ -1,10 +1,14 @@
 import { expect, it } from 'vitest'
+import { ownBodies } from '../../../../src/http/bounds.js'
 import { SharedBytes } from '../../../../src/http/import/shared-bytes.js'
+import { OpenUploads } from '../../../../src/http/uploads.js'
+
+const memoryOfABody = () => new OpenUploads(ownBodies()).holdUnknown('', () => {})
 
 const textOf = ({ parts }: SharedBytes) => Buffer.concat(parts).toString()
 
 it('keeps bytes in their order, in memory that can be shared, and lets go of the first', () => {
-  const bytes = new SharedBytes()
+  const bytes = new SharedBytes(memoryOfABody())
   for (const text of ['ab', '', 'cde', 'f']) bytes.add(Buffer.from(text))
   expect([textOf(bytes), bytes.length]).toEqual(['abcdef', 6])
   for (const part of bytes.parts) expect(part.buffer).toBeInstanceOf(SharedArrayBuffer)
@@ -19,7 +23,7 @@ it('keeps bytes in their order, in memory that can be shared, and lets go of the
 })
 
 it('keeps a copy', () => {
-  const bytes = new SharedBytes()
+  const bytes = new SharedBytes(memoryOfABody())
   const source = Buffer.from('a')
   bytes.add(source)
   source[0] = 0x62

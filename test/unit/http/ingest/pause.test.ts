@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import type { Shards } from '../../../../src/dispatch/shards.js'
-import { ownUnsent } from '../../../../src/http/bounds.js'
+import { ownBodies, ownUnsent } from '../../../../src/http/bounds.js'
 import { Exchange } from '../../../../src/http/exchange.js'
 import { FrontSlices } from '../../../../src/http/front-slices.js'
 import { IngestReceiver } from '../../../../src/http/ingest/receiver.js'
@@ -53,7 +53,7 @@ function slowIngest(request: Partial<IngestRequest>) {
     onError: 'skip',
     ...request,
   } as IngestRequest
-  const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads() }
+  const parts = { shards, slices: new FrontSlices(), uploads: new OpenUploads(ownBodies()) }
   const onError = (error: unknown) => calls.push(String(error))
   new IngestReceiver({
     ...parts,

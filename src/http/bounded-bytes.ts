@@ -2,10 +2,10 @@ import type { Count } from './counts.js'
 import type { ShareCounts } from './streams/shares.js'
 
 /**
- * Bytes of answers that no socket has taken yet. They take the server's memory for as long as readers like, so they are
- * bounded: in all, and for each principal.
+ * Bytes that take the server's memory for as long as clients like, bounded in all and for each principal: answers that no
+ * socket has taken yet, and bodies of requests that are arriving.
  */
-export class UnsentBytes {
+export class BoundedBytes {
   readonly #max: number
   readonly #shares: ShareCounts
   readonly #total: Count
