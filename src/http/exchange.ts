@@ -7,7 +7,7 @@ import { ChunkGathering } from './chunk-gathering.js'
 import { FanOut } from './streams/fan-out.js'
 import { HeldBody, type ReceivePart } from './held-body.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
-import { sendPaced, type Pace } from './paced.js'
+import { joined, sendPaced, type Pace } from './paced.js'
 import type { Upload } from './uploads.js'
 import type { BoundedBytes } from './bounded-bytes.js'
 import type { HttpResponse } from '../door/door.js'
@@ -378,17 +378,6 @@ export class Exchange {
 
 /** Large answers go out one after the other, and the front thread serves others in between. */
 const largeAnswers = new FanOut('later')
-
-/** Parts in one piece: not a Buffer, whose `slice` would be a view of the whole. */
-function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
-  const whole = new Uint8Array(size)
-  let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.length
-  }
-  return whole
-}
 
 /** 503 while too many bytes wait to be read by clients. */
 export const noRoom = refuse(

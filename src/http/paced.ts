@@ -36,3 +36,14 @@ export function sendPaced(response: HttpResponse, body: Uint8Array, pace: Pace):
     return ok
   })
 }
+
+/** Parts in one piece: not a Buffer, whose `slice` would be a view of the whole. */
+export function joined(parts: readonly Uint8Array[], size: number): Uint8Array {
+  const whole = new Uint8Array(size)
+  let at = 0
+  for (const part of parts) {
+    whole.set(part, at)
+    at += part.length
+  }
+  return whole
+}

@@ -1,7 +1,7 @@
 import { refuse } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../../src/protocol/frame.js'
-import type { Command, Outcome, StoreFlush, StreamEvent } from '../../src/protocol/messages.js'
+import type { Command, Outcome, StoreFlush } from '../../src/protocol/messages.js'
 import { noFigures, type ShardFigures } from '../../src/protocol/shard-figures.js'
 import type { Notice } from '../../src/protocol/notices.js'
 import { HlcClock } from '../../src/strand/hlc.js'
@@ -15,12 +15,12 @@ import {
   type ShortWrite,
   type Write,
 } from './apply.js'
-import { isStreamed, streamEvent } from '../commands/stream.js'
 import { CommitGroup } from './commit-group.js'
 import { type Decision, type ShardState } from './state.js'
 import { DiskPace } from '../store/log/disk-pace.js'
 import { CallerTurns } from './caller-turns.js'
 import { CommitTimes } from './commit-times.js'
+import { eventsOf, noticesOf } from './group-effects.js'
 import { bodyBytesOf, roomFor, sizeOf } from './sizes.js'
 import { sortOut, type Numbered } from './sort-out.js'
 import type { Begun, Turn } from './turn.js'
@@ -357,43 +357,11 @@ export class Shard {
     ])
     this.#untold.add({
       outcomes,
-      events: this.#eventsOf(group),
+      events: eventsOf(group, this.#state.watched),
       figures: this.#figures,
-      notices: this.#noticesOf(group),
+      notices: noticesOf(group, this.#state.store),
       appended: !group.empty,
     })
-  }
-
-  #noticesOf(group: CommitGroup): Notice[] {
-    const notices: Notice[] = []
-    const policiesOf = [...group.agentChanges].flatMap(([name, { policies }]) =>
-      policies === undefined ? [] : [name],
-    )
-    if (policiesOf.length > 0) notices.push({ kind: 'policiesChanged', agents: policiesOf })
-    if (group.erasures.length > 0) {
-      const agents = group.erasures.map(({ agentNo }) => this.#state.store.agents.nameOf(agentNo))
-      notices.push({ kind: 'erased', agents: [...new Set(agents)] })
-    }
-    if (group.changedRecords.length > 0)
-      notices.push({ kind: 'recordsChanged', hashes: group.changedRecords })
-    const { made, gone } = group.apiKeyChanges
-    if (made.length + gone.length > 0) notices.push({ kind: 'apiKeysChanged', changes: group.apiKeyChanges })
-    if (group.revocations.length > 0) notices.push({ kind: 'ended', revocations: group.revocations })
-    if (group.rotated.length > 0) notices.push({ kind: 'rotated', namespaces: group.rotated })
-    if (group.imported.length > 0) {
-      const agents = group.imported.map(({ agent }) => agent.name)
-      notices.push({ kind: 'imported', agents: [...new Set(agents)] })
-    }
-    return notices
-  }
-
-  #eventsOf(group: CommitGroup): StreamEvent[] {
-    const { watched } = this.#state
-    if (watched.isEmpty) return []
-    const all = watched.has('')
-    return group.records
-      .filter((record) => (all || watched.has(record.agent.name)) && isStreamed(record))
-      .map((record) => streamEvent(record.agent.name, record))
   }
 }
 

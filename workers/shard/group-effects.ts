@@ -1,0 +1,40 @@
+import type { StreamEvent } from '../../src/protocol/messages.js'
+import type { Notice } from '../../src/protocol/notices.js'
+import { isStreamed, streamEvent } from '../commands/stream.js'
+import type { ShardStore } from '../store/shard-store.js'
+import type { CommitGroup } from './commit-group.js'
+import type { Watched } from './watched.js'
+
+/* What fronts are sent of a commit group, beside the outcomes of its commands. */
+
+/** What the group changes that fronts keep. */
+export function noticesOf(group: CommitGroup, store: ShardStore): Notice[] {
+  const notices: Notice[] = []
+  const policiesOf = [...group.agentChanges].flatMap(([name, { policies }]) =>
+    policies === undefined ? [] : [name],
+  )
+  if (policiesOf.length > 0) notices.push({ kind: 'policiesChanged', agents: policiesOf })
+  if (group.erasures.length > 0) {
+    const agents = group.erasures.map(({ agentNo }) => store.agents.nameOf(agentNo))
+    notices.push({ kind: 'erased', agents: [...new Set(agents)] })
+  }
+  if (group.changedRecords.length > 0) notices.push({ kind: 'recordsChanged', hashes: group.changedRecords })
+  const { made, gone } = group.apiKeyChanges
+  if (made.length + gone.length > 0) notices.push({ kind: 'apiKeysChanged', changes: group.apiKeyChanges })
+  if (group.revocations.length > 0) notices.push({ kind: 'ended', revocations: group.revocations })
+  if (group.rotated.length > 0) notices.push({ kind: 'rotated', namespaces: group.rotated })
+  if (group.imported.length > 0) {
+    const agents = group.imported.map(({ agent }) => agent.name)
+    notices.push({ kind: 'imported', agents: [...new Set(agents)] })
+  }
+  return notices
+}
+
+/** Events of the group's records that fronts watch, in the order of the commit. */
+export function eventsOf(group: CommitGroup, watched: Watched): StreamEvent[] {
+  if (watched.isEmpty) return []
+  const all = watched.has('')
+  return group.records
+    .filter((record) => (all || watched.has(record.agent.name)) && isStreamed(record))
+    .map((record) => streamEvent(record.agent.name, record))
+}
