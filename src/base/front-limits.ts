@@ -15,6 +15,10 @@ export const frontLimits = {
   gunzipPieceBytes: 65_536,
   /** Bytes that decompressing one body takes: a piece, and the window and the tables of zlib. */
   gunzipBytes: 131_072,
+  /** How long the front works on requests in one turn of the event loop before the others wait, milliseconds. */
+  requestTurnMs: 20,
+  /** Requests that wait for those before them on their connection, with node:http; one more closes it. */
+  requestsAheadMax: 32,
   /** How long a command waits for a shard that moves to another node, milliseconds. */
   shardMoveMs: 2_000,
   /** Pause between two looks at what has waited for so long, milliseconds. */

@@ -2,6 +2,7 @@ import { refuse, type Refusal } from '../base/errors.js'
 import type { Principal } from '../routes/route.js'
 import { refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
+import type { FrontTurn } from './front-turn.js'
 import { GatheredBytes } from './gathered-bytes.js'
 import type { RequestHead } from './head.js'
 import type { OpenUploads } from './uploads.js'
@@ -12,7 +13,11 @@ export interface Taking {
   bodyBytesMax: number
   head: RequestHead
   principal: Principal
-  uploads: OpenUploads
+  handling: {
+    uploads: OpenUploads
+    /** The time that the front has for complete bodies. */
+    turn: FrontTurn
+  }
 }
 
 const noBytes = new Uint8Array(0)
@@ -23,15 +28,15 @@ const noBytes = new Uint8Array(0)
  */
 export function takeBody(
   exchange: Exchange,
-  { bodyBytesMax, head, principal, uploads }: Taking,
+  { bodyBytesMax, ...taking }: Taking,
   goOn: (body: Uint8Array) => void,
 ): void {
   if (bodyBytesMax === 0) {
     goOn(noBytes)
     return
   }
-  collectBody(exchange, { head, bytesMax: bodyBytesMax, uploads, principal }, (body) => {
-    if (body.length > 0 && !isJson(head.headers.contentType))
+  collectBody(exchange, { ...taking, bytesMax: bodyBytesMax }, (body) => {
+    if (body.length > 0 && !isJson(taking.head.headers.contentType))
       exchange.refuse(refuse('unsupported_media_type', 'Expected Content-Type application/json'))
     else goOn(body)
   })
@@ -45,7 +50,7 @@ function isJson(contentType: string): boolean {
 const jsonType = /^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i
 
 /** How a body is collected. */
-interface Collecting extends Pick<Taking, 'head' | 'principal' | 'uploads'> {
+interface Collecting extends Omit<Taking, 'bodyBytesMax'> {
   bytesMax: number
 }
 
@@ -55,7 +60,7 @@ interface Collecting extends Pick<Taking, 'head' | 'principal' | 'uploads'> {
  */
 function collectBody(
   exchange: Exchange,
-  { head, bytesMax, principal, uploads }: Collecting,
+  { head, bytesMax, principal, handling: { uploads, turn } }: Collecting,
   receive: (body: Uint8Array) => void,
 ): void {
   // Most bodies come in one part.
@@ -82,18 +87,24 @@ function collectBody(
       refuseBody(tooLarge(bytesMax))
       return
     }
-    if (gathered === undefined && last) {
+    const isWhole = gathered === undefined && last
+    if (isWhole && turn.takesBodies) {
       end()
       // A copy: the library reuses its buffer when this returns.
       receive(Buffer.from(bytes))
       return
     }
+    // A whole body is counted, too, while it waits.
     gathered ??= new GatheredBytes({ memory: upload, bytesMax: contentLength || bytesMax })
     gathered.add(bytes)
     if (!last || !exchange.open) return
-    const body = gathered.take()
-    end()
-    receive(body)
+    const complete = () => {
+      const body = gathered?.take()
+      end()
+      if (body !== undefined && exchange.open) receive(body)
+    }
+    if (!isWhole && turn.takesBodies) complete()
+    else turn.bodyLater(exchange.owner, complete)
   })
 }
 

@@ -252,10 +252,11 @@ export class Exchange {
 
   /**
    * Keeps what has arrived of the body until `onData`, and pauses the rest, while it is not yet known what to do with
-   * the body. The HTTP library drops what nobody takes at once.
+   * the body. The HTTP library drops what nobody takes at once. Does nothing where it is kept already.
    * @param memoryOf what counts the bytes that are kept
    */
   holdBody(memoryOf: () => Upload): void {
+    if (this.#held !== undefined) return
     const held = new HeldBody(memoryOf)
     this.#held = held
     this.onGone(() => held.drop())

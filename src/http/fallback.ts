@@ -1,7 +1,7 @@
 import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/routes.js'
 import type { Exchange } from './exchange.js'
-import { openRequest, type HandlerRules, type Opening } from './head.js'
+import { openRequest, takeRequest, type HandlerRules, type Opening } from './head.js'
 import type { HttpDoor } from '../door/door.js'
 
 /** What no route takes: CORS preflights, 404, and 405 where another method has the path. */
@@ -10,27 +10,32 @@ export function addFallbacks(door: HttpDoor, routes: readonly Route[], opening: 
   const uncounted = { opening, watch: { done() {} } }
   const preflights: HandlerRules = { ...uncounted, headOnly: false, takesBody: false, rate: 'global' }
   door.route('options', '/*', (response, request) => {
-    // Of the library's buffers, which live only until this returns: nothing here waits.
-    const exchange = openRequest(response, request, preflights)?.exchange
-    if (exchange !== undefined) answerOptions(exchange, methodsOf(paths, request.getUrl()))
+    const opened = openRequest(response, request, preflights)
+    // Of the library's buffers, which live only until this returns.
+    const path = request.getUrl()
+    takeRequest(opened, preflights, () => answerOptions(opened.exchange, methodsOf(paths, path)))
   })
   door.route('any', '/*', (response, request) => {
     const path = request.getUrl()
-    const exchange = openRequest(response, request, {
+    const rules: HandlerRules = {
       ...uncounted,
       headOnly: request.getCaseSensitiveMethod() === 'HEAD',
       takesBody: true,
       rate: isAuthPath(path) ? 'auth' : 'global',
-    })?.exchange
-    if (exchange === undefined) return
-    const allowed = methodsOf(paths, path)
-    if (allowed.length === 0) {
-      exchange.refuse(refuse('not_found', 'Expected a path of /openapi.json'))
-      return
     }
-    const detail = `Expected one of ${allowed.join(', ')}`
-    exchange.refuse(refuse('method_not_allowed', detail), { headers: [['Allow', allowed.join(', ')]] })
+    const opened = openRequest(response, request, rules)
+    takeRequest(opened, rules, () => refuseUnknown(opened.exchange, methodsOf(paths, path)))
   })
+}
+
+/** 404 where no method has the path, and 405 where others have it. */
+function refuseUnknown(exchange: Exchange, allowed: readonly string[]): void {
+  if (allowed.length === 0) {
+    exchange.refuse(refuse('not_found', 'Expected a path of /openapi.json'))
+    return
+  }
+  const detail = `Expected one of ${allowed.join(', ')}`
+  exchange.refuse(refuse('method_not_allowed', detail), { headers: [['Allow', allowed.join(', ')]] })
 }
 
 /** Paths below the prefixes of auth routes count as auth routes (docs/OPERATIONS.md, Rate limits). */

@@ -19,7 +19,14 @@ import { takeBody } from './body.js'
 import type { Exchange } from './exchange.js'
 import { answerFile } from './file.js'
 import type { Handling } from './handling.js'
-import { openRequest, readParameters, type HandlerRules } from './head.js'
+import {
+  holdBody,
+  openRequest,
+  readParameters,
+  takeRequest,
+  type HandlerRules,
+  type OpenedRequest,
+} from './head.js'
 import type { HttpRequest, HttpResponse } from '../door/door.js'
 
 /**
@@ -42,17 +49,14 @@ export function handlerOf(
     takesBody: route.kind === 'ingest' || route.kind === 'import' || bodyBytesMax > 0,
     rate: route.kind === 'auth' ? 'auth' : 'global',
   }
-  return (response, request) => {
-    watch.begin()
-    const opened = openRequest(response, request, rules)
-    if (opened === undefined) return
-    const { exchange, head } = opened
+  const carryOut = (opened: OpenedRequest, parameters: string[] | undefined) => {
+    const { response, exchange, head } = opened
     const addressOf = () => handling.rates.addressOf(response, head.headers)
     // Auth routes log it after they have waited, when the client may be gone and its address with it.
     const address = route.kind === 'auth' ? addressOf() : undefined
     const place: Placed = {
       head,
-      parameters: readParameters(request, parameterCount),
+      parameters,
       writes,
       addressOf: address === undefined ? addressOf : () => address,
     }
@@ -64,7 +68,7 @@ export function handlerOf(
       else {
         exchange.ownerOf = admitted.ownerOf
         const { principal } = admitted
-        takeBody(exchange, { bodyBytesMax, uploads: handling.uploads, head, principal }, (body) =>
+        takeBody(exchange, { bodyBytesMax, head, principal, handling }, (body) =>
           guarded(exchange, handling, () => act(route, { exchange, admitted, body }, handling)),
         )
       }
@@ -73,11 +77,15 @@ export function handlerOf(
       const admitted = admit(route, place, handling)
       if (!(admitted instanceof Promise)) return goOn(admitted)
       // A token that is not cached yet is verified first; the body waits.
-      exchange.holdBody(() =>
-        handling.uploads.holdUnknown(place.addressOf(), (refusal) => exchange.refuse(refusal)),
-      )
+      holdBody(opened, handling)
       return admitted.then(goOn)
     })
+  }
+  return (response, request) => {
+    watch.begin()
+    const opened = openRequest(response, request, rules)
+    const parameters = readParameters(request, parameterCount)
+    takeRequest(opened, rules, () => carryOut(opened, parameters))
   }
 }
 

@@ -4,6 +4,8 @@ import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeWatch } from './exchange.js'
 import type { RateLimits } from './rate-limits.js'
 import type { BoundedBytes } from './bounded-bytes.js'
+import type { FrontTurn } from './front-turn.js'
+import type { OpenUploads } from './uploads.js'
 import type { HttpRequest, HttpResponse } from '../door/door.js'
 
 /** The head of a request, copied out of the HTTP library's buffers, which live only until its callback returns. */
@@ -26,6 +28,9 @@ export interface Opening {
   corsOrigins: ReadonlySet<string>
   /** Bytes of answers that wait to be read by clients. */
   unsent: BoundedBytes
+  /** The time that this front has for requests. */
+  turn: FrontTurn
+  uploads: Pick<OpenUploads, 'holdUnknown'>
   nextRequestId(): string
 }
 
@@ -41,23 +46,19 @@ export interface HandlerRules {
   rate: 'global' | 'auth'
 }
 
-/** A request with a well-formed head, from an address within its rate limit. */
+/** A request whose head was read. */
 export interface OpenedRequest {
+  response: HttpResponse
   exchange: Exchange
   head: RequestHead
 }
 
-/**
- * Opens the exchange of a request, before anything else is done with it: the rate of its address counts first, of
- * malformed requests too.
- * @returns undefined when it was answered already: 429 rate_limited, or 400 malformed_request, which closes the
- * connection (docs/SECURITY.md)
- */
+/** Opens the exchange of a request, before anything else is done with it. */
 export function openRequest(
   response: HttpResponse,
   request: HttpRequest,
-  { opening, watch, headOnly, takesBody, rate }: HandlerRules,
-): OpenedRequest | undefined {
+  { opening, watch, headOnly }: HandlerRules,
+): OpenedRequest {
   const head = readHead(request, opening.credentials)
   const { requestId, origin } = head.headers
   const malformed = head.fault !== undefined
@@ -75,14 +76,44 @@ export function openRequest(
     },
     watch,
   )
-  const { refusal, headers } = opening.rates.limit(response, head.headers, rate === 'auth')
-  exchange.rate = headers
-  if (refusal !== undefined) exchange.refuse(refusal)
-  else if (head.fault !== undefined)
-    exchange.refuse(refuse('malformed_request', head.fault), { closing: true })
-  else if (head.chunked && !takesBody) exchange.refuse(unwantedBody)
-  else return { exchange, head }
-  return undefined
+  return { response, exchange, head }
+}
+
+/**
+ * Goes on with a request, or ends it: the rate of its address counts first, of malformed requests too. Where the time of
+ * this turn is spent, that comes later: uWebSockets.js and node.ts close a connection whose next request arrives before.
+ * Answers 429 rate_limited, or 400 malformed_request, which closes the connection (docs/SECURITY.md).
+ * @param goOn called for a well-formed request from an address within its rate limit
+ */
+export function takeRequest(
+  opened: OpenedRequest,
+  { opening, takesBody, rate }: HandlerRules,
+  goOn: () => void,
+): void {
+  const { response, exchange, head } = opened
+  const take = () => {
+    if (!exchange.open) return
+    const { refusal, headers } = opening.rates.limit(response, head.headers, rate === 'auth')
+    exchange.rate = headers
+    if (refusal !== undefined) exchange.refuse(refusal)
+    else if (head.fault !== undefined)
+      exchange.refuse(refuse('malformed_request', head.fault), { closing: true })
+    else if (head.chunked && !takesBody) exchange.refuse(unwantedBody)
+    else goOn()
+  }
+  if (opening.turn.takesRequests) {
+    take()
+    return
+  }
+  holdBody(opened, opening)
+  opening.turn.requestLater(take)
+}
+
+/** Keeps what arrives of a body until it is known what to do with it. */
+export function holdBody({ response, exchange, head }: OpenedRequest, { rates, uploads }: Opening): void {
+  exchange.holdBody(() =>
+    uploads.holdUnknown(rates.addressOf(response, head.headers), (refusal) => exchange.refuse(refusal)),
+  )
 }
 
 const unwantedBody = refuse('malformed_request', 'Expected no body: this method and path take none')

@@ -50,6 +50,7 @@ export class Upload implements BodyMemory {
 
   add(bytes: number): boolean {
     if (this.#end === undefined) return false
+    if (bytes === 0) return true
     if (!this.#bound.take(this.#owner, bytes)) {
       this.end(tooManyBytes)
       return false

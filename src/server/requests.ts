@@ -11,6 +11,7 @@ import { AnswerCoder } from '../http/content-coding.js'
 import { Credentials } from '../http/credentials.js'
 import { ExportSender } from '../http/export.js'
 import type { ServedPages } from '../http/file.js'
+import { FrontTurn } from '../http/front-turn.js'
 import type { Handling } from '../http/handling.js'
 import { ImportReceiver } from '../http/import/receiver.js'
 import { IngestReceiver } from '../http/ingest/receiver.js'
@@ -76,6 +77,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
     stopping: standing.stoppingRefusal,
     writeRefusal: standing.writeRefusal,
     unsent: bounds.answers,
+    turn: new FrontTurn(),
     nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
   }
 }

@@ -290,6 +290,45 @@ describe('a request line that is odd', () => {
   })
 })
 
+describe('requests that are sent ahead', () => {
+  // All of 512 KB were answered in one turn, in which nobody else was served.
+  it('close their connection after a few of one read were answered', async () => {
+    const request = 'GET /v1/agents HTTP/1.1\r\nHost: a\r\n\r\n'
+    const count = Math.floor(524_288 / request.length)
+    const { statuses } = await say(request.repeat(count))
+    expect(statuses.length).toBeLessThan(count / 2)
+    await expectUnharmed()
+  })
+})
+
+describe('a well-formed request that arrives in two pieces', () => {
+  const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n'
+  const version = request.indexOf(' HTTP/')
+  /** Behind the method, and within the version. */
+  const cutsOfUws = [
+    'GET '.length,
+    ...Array.from({ length: ' HTTP/1.1\r'.length }, (_none, n) => version + 1 + n),
+  ]
+  /** The status of the request, cut at a byte: its first piece is read together with another request. */
+  async function cutAt(at: number): Promise<number | undefined> {
+    const connection = await RawConnection.open(server)
+    connection.write(`GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n${request.slice(0, at)}`)
+    await connection.until(({ statuses }) => statuses.length > 0)
+    connection.write(request.slice(at))
+    return (await connection.ended()).statuses.at(-1)
+  }
+
+  // Of requests that were sent ahead, some were answered 505: a read had ended there (docs/adr/0037-two-http-engines.md).
+  it('is answered wherever it is cut, but for places that uWebSockets.js takes for another version', async () => {
+    const others: [at: number, status: number | undefined][] = []
+    for (let at = 1; at < request.length; at++) {
+      const status = await cutAt(at)
+      if (status !== 200) others.push([at, status])
+    }
+    expect(others).toEqual(isNode ? [] : cutsOfUws.map((at) => [at, 505]))
+  })
+})
+
 describe('bytes that are no HTTP', () => {
   const random = seededRandom(99)
 

@@ -2,6 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
 import type { Refusal } from '../../../src/base/errors.js'
 import { ownBodies } from '../../../src/http/bounds.js'
+import { BoundedBytes } from '../../../src/http/bounded-bytes.js'
+import { OwnCount } from '../../../src/http/counts.js'
 import { GatheredBytes } from '../../../src/http/gathered-bytes.js'
 import { OpenUploads } from '../../../src/http/uploads.js'
 import type { Principal } from '../../../src/routes/route.js'
@@ -60,6 +62,14 @@ describe('the memory of bodies', () => {
     upload.release()
     upload.release()
     expect(fill(hold, 'a')).toBe(perPrincipal / 8)
+  })
+
+  it('has no row for an owner whose bodies have no bytes', () => {
+    const owners: string[] = []
+    const shares = { take: (owner: string) => owners.push(owner) > 0, add() {}, has: () => true, give() {} }
+    const open = new OpenUploads(new BoundedBytes({ max: 1, total: new OwnCount(), shares }))
+    expect(open.holdUnknown('192.0.2.1', () => {}).add(0)).toBe(true)
+    expect(owners).toEqual([])
   })
 
   it('does not count a body that has ended any further', () => {
