@@ -1,5 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs'
 import { configDefaults, defineConfig } from 'vitest/config'
+import { builtProgram } from './test/support/built-program.js'
 import { FirstFilesFirst } from './test/support/first-files.js'
 
 /*
@@ -38,6 +39,12 @@ const projects = [
     ...together,
   },
   { name: 'through a standby', include: saying('through a standby'), env: standby, ...together },
+  {
+    name: 'on the built program',
+    include: saying('on the built program'),
+    server: { deps: { inline: [/dist\/program/] } },
+    ...together,
+  },
   { name: 'campaign', include: all('.campaign.test.ts'), ...together },
 ]
 
@@ -55,6 +62,10 @@ export default defineConfig({
     globalSetup: ['test/support/server/standby-database.ts'],
     projects: projects
       .filter(({ include }) => include.length > 0)
-      .map((test) => ({ extends: true as const, test })),
+      .map((test) => ({
+        extends: true as const,
+        plugins: test.name === 'on the built program' ? [builtProgram()] : [],
+        test,
+      })),
   },
 })

@@ -3,10 +3,11 @@
  * share or that are loaded when needed (docs/adr/0026-bundled-program.md). Node takes about half a millisecond for each
  * file that it loads, again in each thread.
  */
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
+import { keptCalls } from './kept-calls.mjs'
 import { putFiles } from './put-files.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
@@ -54,6 +55,7 @@ const bundle = await rolldown({
     (id.startsWith('node:') && !required.includes(id)) ||
     imported.some((name) => id === name || id.startsWith(`${name}/`)),
   plugins: [requiring()],
+  transform: { define: keptCalls },
   onLog(_level, log) {
     throw new Error(log.message)
   },
@@ -63,6 +65,15 @@ const { output } = await bundle.generate({ format: 'esm', chunkFileNames: 'src/p
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]))
 files.set('LICENSES.txt', licenses())
 putFiles(program, files)
+writeFileSync(join(compiled, 'program-modules.json'), JSON.stringify(modulesOf()))
+
+/** @returns {Record<string, {file: string, code: string}>} our modules: the file they are in, and what was left of them */
+function modulesOf() {
+  const parts = output.flatMap(({ fileName, modules = {} }) =>
+    Object.entries(modules).map(([id, { code }]) => [relative(compiled, id), { file: fileName, code }]),
+  )
+  return Object.fromEntries(parts.filter(([path]) => /^(?:src|workers)/.test(path)))
+}
 
 /** Replaces each package of `required` by a module that requires it. */
 function requiring() {

@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rolldown } from 'rolldown'
+import { keptCalls } from './kept-calls.mjs'
 import { putFiles } from './put-files.mjs'
 import { plainTypes } from './wire-types.mjs'
 
@@ -18,6 +19,7 @@ const bundle = await rolldown({
   input: join(compiled, `${entry}.js`),
   cwd: root,
   platform: 'neutral',
+  transform: { define: keptCalls },
   onLog(_level, log) {
     throw new Error(log.message)
   },

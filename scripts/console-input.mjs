@@ -1,6 +1,7 @@
 /** How scripts of the console are read, by the build and by tests that run parts of them in a browser. */
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { keptCalls } from './kept-calls.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** The server's own rules run in browsers as they are, but for what they call of Node. */
@@ -14,7 +15,7 @@ export const consoleInput = {
   tsconfig: join(root, 'tsconfig.console.json'),
   resolve: { extensionAlias: { '.js': ['.js', '.ts', '.tsx'] }, alias: { 'node:buffer': buffer } },
   plugins: [{ name: 'lines alone', transform: { filter: { id: /\/uplot\// }, handler: linesAlone } }],
-  transform: { inject: { Buffer: [buffer, 'Buffer'] } },
+  transform: { inject: { Buffer: [buffer, 'Buffer'] }, define: keptCalls },
   onLog(_level, log) {
     throw new Error(log.message)
   },

@@ -61,8 +61,7 @@ export function parseRedirect(text: string): URL | undefined {
 /** Whether every percent sign encodes something, and all together UTF-8: servers read other bytes in different ways. */
 function isDecodable(path: string): boolean {
   try {
-    decodeURIComponent(path)
-    return true
+    return decodeURIComponent(path) !== ''
   } catch {
     return false
   }

@@ -1,7 +1,10 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
+import { rolldown } from 'rolldown'
 import { expect, it } from 'vitest'
+import { consoleInput } from '../../scripts/console-input.mjs'
+import { keptCalls } from '../../scripts/kept-calls.mjs'
 
 /* What `npm run build` has put together (scripts/bundle.mjs). */
 
@@ -54,4 +57,40 @@ it('carries the licenses of the packages that were put in', () => {
   const licenses = readFileSync(join(program, 'LICENSES.txt'), 'utf8')
   for (const name of ['typebox', 'jose', 'lru-cache'])
     expect(licenses).toMatch(new RegExp(`^${name} [\\d.]+: `, 'm'))
+})
+
+/** Calls that throw for some arguments, as statements whose value is not used. */
+const throwing = [
+  ...Object.keys(keptCalls).map((name) => `${name}(x)`),
+  'JSON.parse(x)',
+  'new URL(x)',
+  'BigInt(x)',
+  'new RegExp(x)',
+  'new TextDecoder("utf-8", { fatal: true }).decode(x)',
+  'atob(x)',
+  'structuredClone(x)',
+  'new Date(x).toISOString()',
+  'x.y.z',
+  '"".normalize(x)',
+  'Object.fromEntries(x)',
+]
+
+it.each([
+  ['the program and the client', { transform: { define: keptCalls } }, false],
+  ['the console', consoleInput, true],
+])('keeps calls that can throw, unused, in %s', async (_name, { transform }, minify) => {
+  const input = 'planted'
+  const code = throwing.map((call) => `export const f = (x) => { try { ${call} } catch { return 1 } }`)
+  const kept = async (one: string) => {
+    const planted = {
+      name: input,
+      resolveId: (id: string) => (id === input ? id : null),
+      load: (id: string) => (id === input ? one : null),
+    }
+    const bundle = await rolldown({ input, transform, plugins: [planted] })
+    const { output } = await bundle.generate({ minify })
+    return output[0].code.includes('catch')
+  }
+  const all = await Promise.all(code.map(kept))
+  expect(throwing.filter((_call, at) => all[at] !== true)).toEqual([])
 })

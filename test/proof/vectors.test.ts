@@ -1,3 +1,4 @@
+// @run on the built program
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { type Case, byClient, byCommandLine, byLines, byPython, python } from '../support/proof/verifiers.js'

@@ -52,8 +52,7 @@ export function isAscii(bytes: Uint8Array): boolean {
 /** Whether bytes are UTF-8. */
 export function isUtf8(bytes: Uint8Array): boolean {
   try {
-    new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-    return true
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes).length <= bytes.length
   } catch {
     // Nothing else makes it throw.
     return false

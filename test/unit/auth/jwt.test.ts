@@ -1,3 +1,4 @@
+// @run on the built program
 import { createHmac, verify } from 'node:crypto'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

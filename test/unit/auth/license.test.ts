@@ -1,3 +1,4 @@
+// @run on the built program
 import { SignJWT } from 'jose'
 import { describe, expect, it } from 'vitest'
 import { jwtKeyOfSeed } from '../../../src/auth/jwt-key.js'

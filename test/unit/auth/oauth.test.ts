@@ -1,3 +1,4 @@
+// @run on the built program
 import { describe, expect, it } from 'vitest'
 import { oauthKey, oauthProviderName, oauthSecrets } from '../../../src/auth/oauth.js'
 import { oauthCookie, oauthCookieName, readCookie } from '../../../src/auth/oauth-cookie.js'

@@ -1,3 +1,4 @@
+// @run on the built program
 import { createHash } from 'node:crypto'
 import { expect, it } from 'vitest'
 import { hashOneTimeToken, makeOneTimeToken } from '../../../src/auth/one-time-token.js'

@@ -1,3 +1,4 @@
+// @run on the built program
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { counterGrows } from '../../../src/auth/passkey.js'

@@ -1,3 +1,4 @@
+// @run on the built program
 import { describe, expect, it } from 'vitest'
 import { bundledBlocklist } from '../../../src/auth/password-blocklist.js'
 import { foldPassword, passwordCharsMin, passwordFaults } from '../../../src/auth/password-policy.js'

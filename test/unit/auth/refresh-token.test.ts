@@ -1,3 +1,4 @@
+// @run on the built program
 import { describe, expect, it } from 'vitest'
 import {
   decideRefresh,

@@ -1,3 +1,4 @@
+// @run on the built program
 import { fc } from '../../support/fast-check.js'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'

@@ -1,3 +1,4 @@
+// @run on the built program
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { headerText, parseHeader, zeroHash } from '../../../src/strand/header.js'

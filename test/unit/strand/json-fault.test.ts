@@ -1,3 +1,4 @@
+// @run on the built program
 import { describe, expect, it } from 'vitest'
 import { limits } from '../../../src/base/limits.js'
 import { sayWhere } from '../../../src/strand/json-fault.js'

@@ -1,3 +1,4 @@
+// @run on the built program
 import { deepStrictEqual } from 'node:assert'
 import { readFileSync } from 'node:fs'
 import canonicalize from 'canonicalize'

@@ -1,3 +1,4 @@
+// @run on the built program
 import { describe, expect, it } from 'vitest'
 import { pooledRandom } from '../../../src/base/random.js'
 import { seal, sealBytes, unseal, type SealedPlace } from '../../../src/strand/seal.js'

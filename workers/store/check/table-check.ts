@@ -43,11 +43,15 @@ function* differs(
 
 function* jsonFaults(name: string, table: CheckedTable): Generator<string> {
   for (const { value } of table.getRange({})) {
-    try {
-      JSON.parse(value.toString())
-    } catch {
-      yield `A row of ${name} is not JSON`
-    }
+    if (!isJson(value.toString())) yield `A row of ${name} is not JSON`
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    return JSON.parse(text) !== undefined
+  } catch {
+    return false
   }
 }
 
