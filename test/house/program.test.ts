@@ -87,7 +87,7 @@ it.each([
       resolveId: (id: string) => (id === input ? id : null),
       load: (id: string) => (id === input ? one : null),
     }
-    const bundle = await rolldown({ input, transform, plugins: [planted] })
+    const bundle = await rolldown({ input, transform: transform ?? {}, plugins: [planted] })
     const { output } = await bundle.generate({ minify })
     return output[0].code.includes('catch')
   }
