@@ -21,6 +21,7 @@ export const errorCatalogue = {
   license_required: { status: 402, title: 'The auth add-on needs a valid license key' },
   forbidden: { status: 403, title: 'The credential does not allow this' },
   grant_too_large: { status: 403, title: 'The policies take too many bytes with the claims of the token' },
+  foreign_request: { status: 403, title: 'An open mode serves this machine alone' },
   email_not_verified: { status: 403, title: 'The e-mail is not verified yet' },
   zone_immutable: { status: 403, title: 'The zone of this agent allows no mutation' },
   not_found: { status: 404, title: 'No such resource' },

@@ -84,8 +84,8 @@ export class AuthClient {
   /** Sign-in without a password, with a token that is mailed. */
   readonly magicLink = {
     /**
-     * Asks for a mail with a link. If the service sends no mail, the answer contains the token, in production only for
-     * the API key.
+     * Asks for a mail with a link. If the service sends no mail, the answer contains the token for the root key; for
+     * others only on a server for development that listens on loopback.
      */
     send: (email: string, options: CallOptions = {}): Promise<LinkSent> =>
       this.#sendLink('/magic-link/send', email, options),

@@ -6,6 +6,7 @@ import { limits } from '../base/limits.js'
 import { isOfSettingsAlone, shardOfCredential } from './auth/credential-shard.js'
 import type { AuthRoute } from '../routes/auth-route.js'
 import type { Answer, Principal } from '../routes/route.js'
+import { foreignRefusal } from '../routes/this-machine.js'
 import type { Route } from '../routes/routes.js'
 import { isUnknown, type Caller } from './credentials.js'
 import type { Handling } from './handling.js'
@@ -53,7 +54,10 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
   const grant = (principal: Principal | Refusal) => {
     if ('code' in principal) return principal
     const query = queryOf(placed.head)
-    const refusal = unknownParameters(route, query) ?? (placed.writes ? handling.writeRefusal() : undefined)
+    const refusal =
+      (principal.id === 'open' && route.scope !== 'none' ? foreignRefusal(placed.head.headers) : undefined) ??
+      unknownParameters(route, query) ??
+      (placed.writes ? handling.writeRefusal() : undefined)
     if (refusal !== undefined) return refusal
     // What callers without a credential have in memory is counted by address.
     const ownerOf = isUnknown(principal) ? placed.addressOf : () => principal.id

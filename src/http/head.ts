@@ -147,6 +147,7 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
     switch (name) {
       case 'host':
         if (++hosts > 1 || !hostPattern.test(value)) fault = 'Expected one Host, of a name or an address'
+        headers.host = value
         break
       case 'authorization':
         headers.authorization = value
@@ -186,9 +187,6 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
       case 'user-agent':
         headers.userAgent = value
         break
-      case 'strandfast-agent-seed':
-        headers.agentSeed = value
-        break
       case 'cookie':
         // Some clients send it in parts (RFC 9113, 8.2.3).
         headers.cookie = headers.cookie === '' ? value : `${headers.cookie}; ${value}`
@@ -208,6 +206,8 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
 /** Headers that few requests have, or few routes look at. */
 function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
   if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
+  else if (name === 'sec-fetch-site') headers.fetchSite = value
+  else if (name === 'strandfast-agent-seed') headers.agentSeed = value
   else if (name === 'if-none-match')
     headers.ifNoneMatch = headers.ifNoneMatch === '' ? value : `${headers.ifNoneMatch},${value}`
   else if (name === 'accept-encoding')
@@ -227,6 +227,8 @@ function lengthFault(contentLength: string, chunked: boolean): string | undefine
 function noHeaders(): RequestHeaders & { event: [name: string, value: string][] } {
   return {
     authorization: '',
+    host: '',
+    fetchSite: '',
     contentType: '',
     contentEncoding: '',
     acceptEncoding: '',

@@ -77,10 +77,10 @@ export interface AuthRouteSettings {
   requireEmailVerify: boolean
   /** Folded passwords that are refused; undefined while the list is off. */
   passwordBlocklist: ReadonlySet<string> | undefined
-  /** False: answers carry the tokens that mails would. */
+  /** False: answers to the root key have the tokens that mails would. */
   mailOn: boolean
-  /** Mail being off, tokens go to the root key only. */
-  production: boolean
+  /** Answers to all callers have the tokens of magic links and verify links. */
+  answersLinks: boolean
   loginAttemptsMax: number
 }
 

@@ -41,6 +41,9 @@ export interface TokenUser {
 /** The headers that routes look at; empty when not sent. Names as in HTTP, in camelCase. */
 export interface RequestHeaders {
   authorization: string
+  host: string
+  /** `Sec-Fetch-Site`, by which browsers say where a request comes from. */
+  fetchSite: string
   contentType: string
   contentEncoding: string
   acceptEncoding: string

@@ -5,6 +5,7 @@ import { type Namespace, rootNamespace } from '../auth/namespace.js'
 import { steadyClock, systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
+import { answersLinks } from '../settings/open-modes.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import type { LoginGate } from '../dispatch/login-gate.js'
 import type { PasswordPool } from '../dispatch/password-pool.js'
@@ -124,7 +125,7 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       // Made before the server listens, since it blocks the front for tens of milliseconds.
       passwordBlocklist: config.auth.passwordBlocklist ? bundledBlocklist() : undefined,
       mailOn,
-      production: config.environment === 'production',
+      answersLinks: answersLinks(config),
       loginAttemptsMax: config.auth.maxLoginAttempts,
     },
     onMail: () => services.onMail(),

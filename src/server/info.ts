@@ -4,6 +4,7 @@ import type { Member } from '../dispatch/cluster/membership.js'
 import { differences, readTold } from '../dispatch/cluster/told.js'
 import type { LicenseTold } from '../protocol/audit-messages.js'
 import type { Config } from '../settings/config.js'
+import { openModes } from '../settings/open-modes.js'
 import type { ServerInfo } from '../wire/server.js'
 import type { Parts } from './parts.js'
 import type { ServerState } from './state.js'
@@ -47,6 +48,7 @@ export function serverInfo(config: Config, sources: InfoSources): () => ServerIn
     serving: threads.shards.serving,
     shards: threads.figures().map(({ agents, records, deaths }) => ({ agents, records, deaths })),
     features,
+    open_modes: openModes(config),
     license: licenseNow(sources.license, systemClock()),
     last_backup_copy_at_ms: sources.copiedAtMs() ?? null,
     cluster: clusterNow(sources.cluster),

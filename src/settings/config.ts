@@ -12,6 +12,7 @@ import type { RelyingParty } from '../auth/passkey.js'
 import { limits } from '../base/limits.js'
 import { logLevels } from '../base/log.js'
 import { unknownNames } from './nearest-name.js'
+import { linkWarnings, openModes } from './open-modes.js'
 import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth.js'
 import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkeys.js'
 import { type ClusterConfig, clusterFaults, clusterSettings, readCluster } from './cluster.js'
@@ -281,12 +282,7 @@ export function readConfig(env: Environment, unneeded: readonly string[] = []): 
     Object.values(settings).map(({ name }) => name),
   )
   if (faults.length > 0) return { ok: false, faults, warnings }
-  if (config.dataOpen) {
-    warnings.push(
-      'SERVICE_DATA_OPEN=true: anyone who reaches the server reads and writes all data, without a credential',
-    )
-  }
-  warnings.push(...authWarnings(config))
+  warnings.push(...openModes(config), ...linkWarnings(config), ...authWarnings(config))
   if (config.auth.enabled) warnings.push(...oauthWarnings(config.oauth, config.environment))
   warnings.push(...passkeyWarnings(env))
   return { ok: true, config: Object.freeze(config), warnings }

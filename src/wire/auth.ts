@@ -132,7 +132,7 @@ export const LinkSent = Type.Object({
       'a further one is not sent is told to nobody',
   }),
   token: Type.Optional(
-    Type.String({ description: 'The token itself, where mail is off; in production to the root key only' }),
+    Type.String({ description: 'The token itself, where mail is off; to whom, docs/OPERATIONS.md says' }),
   ),
 })
 export type LinkSent = Static<typeof LinkSent>

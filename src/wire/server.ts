@@ -33,6 +33,9 @@ export const ServerInfo = Type.Object({
     console: Type.Boolean(),
     data_open: Type.Boolean(),
   }),
+  open_modes: Type.Array(Type.String(), {
+    description: 'What is open to callers without a credential, a sentence each; empty where nothing is',
+  }),
   license: Type.Union(
     [
       Type.Object({
@@ -121,6 +124,7 @@ documented('ServerInfo', ServerInfo, {
       console: true,
       data_open: false,
     },
+    open_modes: [],
     license: {
       state: 'valid',
       licensee: 'Example Ltd',

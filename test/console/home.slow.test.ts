@@ -179,6 +179,7 @@ describe.skipIf(noBrowser)('warnings at home', () => {
     const second = await openSignedIn(browser, full.url, { allowed: '503' })
     await second.page.getByText('The server is read-only.', { exact: true }).waitFor()
     await second.page.getByText('The license is absent').waitFor()
+    await second.page.getByText('anyone on this machine signs in as any user').waitFor()
     expect(await faultsEverywhere(second.page)).toEqual([])
     expect(second.complaints).toEqual([])
     await second.context.close()

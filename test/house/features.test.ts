@@ -25,6 +25,7 @@ const folders: Record<string, Exceptions> = {
       answers: 'answers that features share',
       'cloud-event': 'reads the head of an event, for ingest',
       parameters: 'readers of paths and queries that features share',
+      'this-machine': 'what open modes refuse',
       'page-files': 'how console and docs serve their pages',
     },
     withoutCommands: {

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { healthRoutes } from '../../src/routes/health.js'
 import { eventually } from '../support/eventually.js'
+import { callAs } from '../support/http/call-as.js'
 import { ask, leavesUnchanged, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { backUp } from '../support/server/backup.js'
 import { metricsNow } from '../support/http/metrics.js'
@@ -27,6 +28,16 @@ it('says when it asks for no credential', async () => {
   const open = await startServer({ env: { SERVICE_DATA_OPEN: 'true' } })
   const { body } = await ask(open, 'GET /readyz', { key: null })
   expect(body).toEqual({ status: 'ready', data_open: true })
+  expect(open.stderr()).toContain('reads and writes all data')
+  const { body: server } = await ask(open, 'GET /v1/server')
+  expect(server.open_modes).toEqual([expect.stringContaining('SERVICE_DATA_OPEN=true')])
+  const call = (headers: Record<string, string>) => callAs(open, { path: '/v1/agents', headers })
+  for (const headers of [{ host: 'rebound.example.org' }, { host: '' }, { 'sec-fetch-site': 'cross-site' }]) {
+    const refused = await call(headers)
+    expect([refused.status, refused.body.code]).toEqual([403, 'foreign_request'])
+    expect((await call({ ...headers, authorization: `Bearer ${open.rootKey}` })).status).toBe(200)
+  }
+  expect((await call({ host: 'localhost', 'sec-fetch-site': 'same-site' })).status).toBe(200)
   await open.stop()
 })
 

@@ -40,6 +40,11 @@ export function warningsOf(
           },
         ]
       : []),
+    ...(server?.open_modes ?? []).map((text) => ({
+      name: 'Open to anyone',
+      text: `${text}.`,
+      href: undefined,
+    })),
     ...(server?.cluster?.differences ?? []).map((text) => ({
       name: 'Settings differ',
       text,

@@ -65,7 +65,7 @@ function guardedCodes(route: Route): ErrorCode[] {
   const { docs, scope, method } = route
   // Whose a token is comes first, on routes too that take no users: one that is not good is refused as such.
   const found: ErrorCode[] = ['unauthorized', 'invalid_token', 'token_expired', 'token_revoked']
-  found.push('forbidden', 'overloaded')
+  found.push('forbidden', 'foreign_request', 'overloaded')
   // Row policies decide about the records of users.
   if ('users' in route && route.users === true && dataScopes.has(scope)) found.push('grant_too_large')
   if (docs.idempotent === true) found.push('idempotency_key_reused')

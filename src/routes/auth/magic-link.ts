@@ -21,7 +21,7 @@ const send: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
-  errors: [],
+  errors: ['foreign_request'],
   docs: {
     summary: 'Send a link that signs in',
     tag: 'Authentication',

@@ -19,7 +19,7 @@ const send: AuthRoute = {
   scope: 'none',
   caller: 'anyone',
   bodyBytesMax: limits.requestBytesMax,
-  errors: [],
+  errors: ['foreign_request'],
   docs: {
     summary: 'Send a link that verifies an e-mail',
     tag: 'Authentication',

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { magicLinkRoutes } from '../../../src/routes/auth/magic-link.js'
 import { linkToken, logIn, register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
 import { ask, scopedKey, unseenSuccesses } from '../../support/http/answers.js'
+import { callAs } from '../../support/http/call-as.js'
 import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { eventually } from '../../support/eventually.js'
@@ -139,10 +140,28 @@ it('lets no unverified user in by a token from an answer while verification is r
   }
 })
 
-it('gives the token in production to the root key alone, and warns at the start', async () => {
-  const live = await startAuthServer({ env: { SERVICE_ENV: 'production' } })
+it('answers no page of another site, and no name that leads here, with a token', async () => {
+  for (const path of ['/v1/auth/magic-link/send', '/v1/auth/verify-email/send']) {
+    const body = { email: 'ada@example.org' }
+    for (const headers of [{ host: 'rebound.example.org' }, { 'sec-fetch-site': 'cross-site' }]) {
+      const call = { path, body, headers }
+      const { result, types } = await auditsOf(server, () => callAs(server, call))
+      expect([result.status, result.body.code, types], path).toEqual([403, 'foreign_request', []])
+      const asRoot = { ...headers, authorization: `Bearer ${server.rootKey}` }
+      expect((await callAs(server, { path, body, headers: asRoot })).body.token).toMatch(/^[\w-]{43}$/)
+    }
+    for (const host of ['localhost:1', '[::1]', 'app.localhost'])
+      expect((await callAs(server, { path, body, headers: { host } })).body.token).toMatch(/^[\w-]{43}$/)
+  }
+})
+
+it.each([
+  ['in production', { SERVICE_ENV: 'production' }],
+  ['beyond this machine', { SERVICE_HOST: '0.0.0.0' }],
+])('gives the token %s to the root key alone, and warns at the start', async (_where, env) => {
+  const live = await startAuthServer({ env })
   try {
-    expect(live.stderr()).toContain('SERVICE_MAIL_ENABLED')
+    expect(live.stderr()).toContain('answers to the root key only')
     const body = { email: 'ada@example.org' }
     const keys = [null, 'nonsense']
     keys.push((await scopedKey(live, ['admin:organisms'])).key)

@@ -9,7 +9,7 @@ import {
   tryLogin,
   usualPassword,
 } from '../../support/auth/accounts.js'
-import { ask, unseenSuccesses } from '../../support/http/answers.js'
+import { ask, unseenSuccesses, scopedKey } from '../../support/http/answers.js'
 import {
   auditsOf,
   refused,
@@ -162,10 +162,12 @@ describe('links that were sent before', () => {
 })
 
 describe('asking for a reset', () => {
-  it('answers known and unknown e-mails alike, and appends nothing', async () => {
+  it('answers known and unknown e-mails alike, no token but to the root key, and appends nothing', async () => {
+    const keys = [null, 'nonsense', ada.token, (await scopedKey(server, ['admin:*'])).key]
     for (const email of ['ada@example.org', 'unknown@example.org']) {
-      const call = { key: null, body: { email } }
-      const { result, types } = await auditsOf(server, () => ask(server, request, call))
+      for (const key of keys)
+        expect((await ask(server, request, { key, body: { email } })).body).toEqual({ sent: false })
+      const { result, types } = await auditsOf(server, () => ask(server, request, { body: { email } }))
       expect([result.status, Object.keys(result.body), result.body.sent]).toEqual([
         200,
         ['sent', 'token'],

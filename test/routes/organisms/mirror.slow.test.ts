@@ -70,7 +70,7 @@ describe('the mirror', () => {
     const link = await post('magic-link/send', { email })
     const linked = await post('magic-link/verify', { token: link.body.token })
     expect([login.status, refreshed.status, linked.status]).toEqual([200, 200, 200])
-    const reset = await post('password/reset-request', { email })
+    const reset = await post('password/reset-request', { email }, server.rootKey)
     expect(
       (await post('password/reset', { token: reset.body.token, password: 'a new one entirely' })).status,
     ).toBe(200)

@@ -51,13 +51,13 @@ export async function logIn(
   return { token: body.token, refreshToken: body.refresh_token }
 }
 
-/** Has a link sent, mail being off, and gives its token. */
+/** Has a link sent by the root key, mail being off, and gives its token. */
 export async function linkToken(
   server: TestServer,
   kind: 'magic-link/send' | 'verify-email/send' | 'password/reset-request',
   email: string,
 ): Promise<string> {
-  const { status, body } = await ask(server, `POST /v1/auth/${kind}`, { key: null, body: { email } })
+  const { status, body } = await ask(server, `POST /v1/auth/${kind}`, { body: { email } })
   expect([status, body.sent]).toEqual([200, false])
   return body.token
 }

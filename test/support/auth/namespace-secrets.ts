@@ -23,10 +23,7 @@ export interface SecretKind {
 const linkOf =
   (route: string): SecretKind['take'] =>
   async (server, space, { email }) => {
-    const { status, body } = await ask(server, `POST ${authBase(space)}/${route}`, {
-      key: null,
-      body: { email },
-    })
+    const { status, body } = await ask(server, `POST ${authBase(space)}/${route}`, { body: { email } })
     expect([status, body.sent]).toEqual([200, false])
     return body.token
   }

@@ -207,7 +207,14 @@ describe('a start that cannot succeed', () => {
 })
 
 describe('a license that does not hold', () => {
-  const licensed = { SERVICE_AUTH_ENABLED: 'true', SERVICE_PORT: '0' }
+  const licensed = {
+    SERVICE_AUTH_ENABLED: 'true',
+    SERVICE_PORT: '0',
+    SERVICE_MAIL_ENABLED: 'true',
+    SERVICE_MAIL_SMTP_URL: 'smtp://127.0.0.1:1',
+    SERVICE_MAIL_FROM: 'no-reply@example.org',
+    SERVICE_MAIL_LINK_BASE_URL: 'http://127.0.0.1:1',
+  }
 
   it.each([
     ['is no token', 'junk', /SERVICE_LICENSE_KEY is not a license/],

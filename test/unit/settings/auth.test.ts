@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Config, readConfig } from '../../../src/settings/config.js'
+import { openModes } from '../../../src/settings/open-modes.js'
 import type { Environment } from '../../../src/settings/setting.js'
 
 const mail = {
@@ -93,10 +94,30 @@ describe('the settings of the auth add-on', () => {
   })
 
   it('warns of the add-on without a license', () => {
-    expect(readConfig(licensed).warnings).toEqual([])
-    expect(readConfig({ SERVICE_AUTH_ENABLED: 'true' }).warnings).toEqual([
+    expect(readConfig({ ...licensed, ...mail }).warnings).toEqual([])
+    expect(readConfig({ SERVICE_AUTH_ENABLED: 'true', ...mail }).warnings).toEqual([
       'SERVICE_LICENSE_KEY is not set: every auth route answers 402',
     ])
+  })
+
+  it.each(['127.0.0.1', '127.9.9.9', '::1', 'localhost'])('open links on %s while mail is off', (host) => {
+    const reading = readConfig({ ...licensed, SERVICE_HOST: host })
+    expect(reading.warnings).toEqual([expect.stringContaining('anyone on this machine signs in as any user')])
+    expect(openModes(valid({ ...licensed, SERVICE_HOST: host }))).toEqual(reading.warnings)
+  })
+
+  it.each([
+    { SERVICE_HOST: '0.0.0.0' },
+    { SERVICE_HOST: '::' },
+    { SERVICE_HOST: '192.0.2.1' },
+    { SERVICE_HOST: 'app.example.com' },
+    { SERVICE_HOST: 'localhost.example.com' },
+    { SERVICE_ENV: 'production' },
+  ])('keep links to the root key with %j while mail is off', (env) => {
+    expect(readConfig({ ...licensed, ...env }).warnings).toEqual([
+      'SERVICE_MAIL_ENABLED is not true: the tokens of links stand in answers to the root key only',
+    ])
+    expect(openModes(valid({ ...licensed, ...env }))).toEqual([])
   })
 })
 
