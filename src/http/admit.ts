@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 import { organismNamespace, type Namespace } from '../auth/namespace.js'
-import { refuse, type Fault, type Refusal } from '../base/errors.js'
+import { refuse, statusOf, type Fault, type Refusal } from '../base/errors.js'
 import { refuseAll, shortName } from '../base/faults.js'
 import { limits } from '../base/limits.js'
 import { isOfSettingsAlone, shardOfCredential } from './auth/credential-shard.js'
@@ -47,12 +47,17 @@ type Verdict = Admitted | Refusal | Answer
 export function admit(route: Route, placed: Placed, handling: Handling): Verdict | Promise<Verdict> {
   const closed = notServing(route, handling)
   if (closed !== undefined) return closed
+  // A route that ends access serves without a license, but nobody learns more from it than from the others.
+  const unlicensed = route.kind === 'auth' ? handling.auth.refusal() : undefined
   const { parameters } = placed
-  if (parameters === undefined) return refuse('validation_failed', 'Expected a percent-encoded UTF-8 path')
+  if (parameters === undefined)
+    return unlicensed ?? refuse('validation_failed', 'Expected a percent-encoded UTF-8 path')
   const namespace = namespaceOf(route, parameters, handling)
-  if (namespace === undefined) return refuse('organism_not_found', 'Expected the id of an organism')
+  if (namespace === undefined)
+    return unlicensed ?? refuse('organism_not_found', 'Expected the id of an organism')
   const grant = (principal: Principal | Refusal) => {
-    if ('code' in principal) return principal
+    if ('code' in principal)
+      return unlicensed !== undefined && statusOf(principal) === 401 ? unlicensed : principal
     const query = queryOf(placed.head)
     const refusal =
       (principal.id === 'open' && route.scope !== 'none' ? foreignRefusal(placed.head.headers) : undefined) ??
@@ -143,15 +148,21 @@ function ticketUse({ path }: Route, { parameters, addressOf }: Placed, query: UR
   return { address: addressOf(), stream: hash('sha256', stream) }
 }
 
-/** The caller and the namespace; 404 for a namespace that does not exist, before anything that costs more. */
+/** The caller; 404 for a namespace that does not exist, before anything that costs more. */
 function authCallerOf(
   { caller, organism }: AuthRoute,
   { authorization, namespace }: { authorization: string; namespace: Namespace },
   { credentials, auth }: Pick<Handling, 'credentials' | 'auth'>,
 ): Caller {
+  const authorize = () => credentials.authorizeAuth(authorization, caller, namespace)
   const missing = organism === 'initialised' ? auth.missing(namespace) : undefined
-  if (missing === undefined) return credentials.authorizeAuth(authorization, caller, namespace)
-  return missing.then((gone) => gone ?? credentials.authorizeAuth(authorization, caller, namespace))
+  if (missing === undefined) return authorize()
+  return missing.then(async (gone) => {
+    if (gone === undefined) return authorize()
+    // Without a license only a valid credential learns which namespaces there are.
+    const known = auth.refusal() === undefined ? gone : await authorize()
+    return 'code' in known ? known : gone
+  })
 }
 
 function queryOf({ query }: RequestHead): URLSearchParams {

@@ -38,7 +38,10 @@ export interface AuthRoute extends RouteBase {
    * Absent: the root namespace.
    */
   organism?: 'initialised' | 'any'
-  /** Serves without a license as well, since tokens go on without one: it ends access, or shows whose can be ended. */
+  /**
+   * Serves callers with a valid credential without a license as well, since tokens go on without one: it ends access, or
+   * shows whose can be ended.
+   */
   endsAccess?: true
   /** Answers while the add-on is off, in place of 404. */
   whileOff?: () => Answer

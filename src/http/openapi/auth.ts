@@ -7,9 +7,8 @@ import type { AuthRoute } from '../../routes/auth-route.js'
 
 /** The codes that an auth route answers with by what it is. */
 export function authCodes(route: AuthRoute): ErrorCode[] {
-  const { caller, docs, endsAccess, method, organism, whileOff, writes } = route
-  const found: ErrorCode[] = [...callerCodes[caller]]
-  if (endsAccess !== true) found.unshift('license_required')
+  const { caller, docs, method, organism, whileOff, writes } = route
+  const found: ErrorCode[] = ['license_required', ...callerCodes[caller]]
   if (whileOff === undefined) found.push('auth_disabled', 'overloaded')
   if (organism === 'initialised') found.push('namespace_not_found', 'overloaded')
   if (docs.request !== undefined) found.push('too_large', 'unsupported_media_type')

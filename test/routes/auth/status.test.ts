@@ -3,10 +3,10 @@ import { authRoutes } from '../../../src/routes/auth/auth-routes.js'
 import type { AuthRoute } from '../../../src/routes/auth-route.js'
 import { statusRoutes } from '../../../src/routes/auth/status.js'
 import { outcomeOf, type Account } from '../../support/auth/accounts.js'
-import { ask, leavesUnchanged, unseenSuccesses } from '../../support/http/answers.js'
+import { ask, leavesUnchanged, scopedKey, unseenSuccesses } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { authBase, newOrganism, registerIn, type Space } from '../../support/auth/organisms.js'
-import { startServer, type TestServer } from '../../support/server/server.js'
+import { call as send, startServer, type TestServer } from '../../support/server/server.js'
 
 const route = 'GET /v1/auth/status'
 
@@ -16,12 +16,16 @@ function callOf({ method, path }: AuthRoute): string {
   return `${name} ${path.replace(':email', 'ada@example.org').replace(':sid', '0'.repeat(32))}`
 }
 
-/** How auth routes answer, with the root key and without a credential. */
-async function outcomes(server: TestServer, routes: readonly AuthRoute[] = authRoutes): Promise<Set<string>> {
+/** How auth routes answer; by default with the root key and without a credential. */
+async function outcomes(
+  server: TestServer,
+  routes: readonly AuthRoute[] = authRoutes,
+  keys: readonly (string | null)[] = [null, server.rootKey],
+): Promise<Set<string>> {
   const found = new Set<string>()
   await leavesUnchanged(server, 'default', async () => {
     for (const call of routes.map(callOf)) {
-      for (const key of [null, server.rootKey]) {
+      for (const key of keys) {
         const body = call.startsWith('P') ? { email: 'ada@example.org' } : undefined
         const outcome = await outcomeOf(ask(server, call, { key, body }))
         found.add(call === route ? `status ${outcome}` : outcome)
@@ -69,21 +73,24 @@ describe('without a valid license', () => {
     ['no license', {}],
     ['what is no license', { SERVICE_LICENSE_KEY: 'x.y.z' }],
     ['a license of another authority', { SERVICE_LICENSE_PUBLIC_KEY: 'a'.repeat(64) }],
-  ])('answers 402 on every auth route but those that end access: %s', async (_what, env) => {
-    const server = await ('SERVICE_LICENSE_PUBLIC_KEY' in env
-      ? startAuthServer({ env })
-      : startServer({ env: { SERVICE_AUTH_ENABLED: 'true', SERVICE_AUTH_RATE_LIMIT_RPS: '0', ...env } }))
-    try {
-      const closed = authRoutes.filter(({ endsAccess }) => endsAccess !== true)
-      expect(await outcomes(server, closed)).toEqual(
-        new Set(['status 402 license_required', '402 license_required']),
-      )
-      // Data is served all the same.
-      expect((await ask(server, 'GET /v1/agents')).status).toBe(200)
-    } finally {
-      await server.stop()
-    }
-  })
+  ])(
+    'answers 402 on every auth route, but to valid credentials on those that end access: %s',
+    async (_what, env) => {
+      const server = await ('SERVICE_LICENSE_PUBLIC_KEY' in env
+        ? startAuthServer({ env })
+        : startServer({ env: { SERVICE_AUTH_ENABLED: 'true', SERVICE_AUTH_RATE_LIMIT_RPS: '0', ...env } }))
+      try {
+        const closed = authRoutes.filter(({ endsAccess }) => endsAccess !== true)
+        const all = new Set(['status 402 license_required', '402 license_required'])
+        expect(await outcomes(server, closed)).toEqual(all)
+        expect(await outcomes(server, authRoutes, [null, 'nonsense', 'x.y.z'])).toEqual(all)
+        // Data is served all the same.
+        expect((await ask(server, 'GET /v1/agents')).status).toBe(200)
+      } finally {
+        await server.stop()
+      }
+    },
+  )
 })
 
 describe('when the license has lapsed', () => {
@@ -129,9 +136,22 @@ describe('when the license has lapsed', () => {
           )
         const refresh = { key: null, body: { refresh_token: ada.refreshToken } }
         expect(await outcomeOf(ask(server, `POST ${base}/refresh`, refresh))).toBe('402 license_required')
-        // Who may not is refused as ever.
-        expect(await outcomeOf(ask(server, `GET ${base}/users`, { key: null }))).toBe('401 unauthorized')
+        const limited = await scopedKey(server, ['records:read'])
+        expect(await outcomeOf(ask(server, `GET ${base}/users`, { key: limited.key }))).toBe('403 forbidden')
+        for (const call of [
+          `POST ${base}/logout`,
+          `POST ${base}/revoke`,
+          `GET ${base}/sessions`,
+          `GET ${base}/users`,
+        ])
+          for (const key of [null, 'x.y.z', eve.token])
+            expect(await outcomeOf(ask(server, call, { key })), call).toBe('402 license_required')
       }
+      for (const id of ['none', '__proto__', '%ff']) {
+        const revoke = `POST /v1/organisms/${id}/auth/revoke`
+        expect((await send(server, revoke, { key: null })).status, id).toBe(402)
+      }
+      expect(await outcomeOf(ask(server, 'GET /v1/organisms/none/auth/users'))).toBe('404 organism_not_found')
     } finally {
       await server.stop()
     }

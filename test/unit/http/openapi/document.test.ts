@@ -170,11 +170,10 @@ describe('the refusals of an operation', () => {
     }
   })
 
-  it('are 402 on every auth route but those that end access, and nowhere else, and 401 on those that take a credential', () => {
+  it('are 402 on every auth route and nowhere else, and 401 on those that take a credential', () => {
     for (const route of routes) {
       const found = statuses(route.method, route.path)
-      const closes = route.kind === 'auth' && route.endsAccess !== true
-      expect(found.includes('402'), route.path).toBe(closes)
+      expect(found.includes('402'), route.path).toBe(route.kind === 'auth')
       if (route.kind === 'auth' && route.caller !== 'anyone') expect(found, route.path).toContain('401')
     }
   })
