@@ -1,4 +1,5 @@
 import { SignJWT, errors, jwtVerify } from 'jose'
+import { fromBase64url } from '../base/bytes.js'
 import type { JwtKey, VerifyKey } from './jwt-key.js'
 import type { Metadata } from './user.js'
 
@@ -76,7 +77,7 @@ export async function verifyToken(
   keys: readonly VerifyKey[],
   expected: { issuer: string; nowMs: number },
 ): Promise<TokenVerdict> {
-  if (token.length > TOKEN_CHARS_MAX) return { ok: false, reason: 'invalid' }
+  if (token.length > TOKEN_CHARS_MAX || !isCanonicalJws(token)) return { ok: false, reason: 'invalid' }
   try {
     const { payload } = await jwtVerify(token, ({ kid }) => keyNamed(keys, kid), {
       algorithms: [ALGORITHM],
@@ -92,6 +93,11 @@ export async function verifyToken(
     if (error instanceof errors.JOSEError) return { ok: false, reason: 'invalid' }
     throw error
   }
+}
+
+/** Whether each part of a compact JWS is in the one spelling of its bytes, which jose does not ask for (RFC 7515, 2). */
+export function isCanonicalJws(token: string): boolean {
+  return token.split('.').every((part) => fromBase64url(part) !== undefined)
 }
 
 function keyNamed(keys: readonly VerifyKey[], kid: string | undefined): VerifyKey['publicKey'] {

@@ -1,5 +1,6 @@
 import { createPublicKey } from 'node:crypto'
 import { SignJWT, errors, jwtVerify } from 'jose'
+import { isCanonicalJws } from './jwt.js'
 import { jwtKeyOfSeed } from './jwt-key.js'
 
 /** What a license key says (docs/OPERATIONS.md, Signing people in). */
@@ -44,7 +45,7 @@ export async function checkLicense(
   publicKeyHex: string,
   nowMs: number,
 ): Promise<{ ok: true; license: License } | { ok: false; reason: LicenseFault }> {
-  if (!/^[0-9a-f]{64}$/i.test(publicKeyHex)) return { ok: false, reason: 'invalid' }
+  if (!/^[0-9a-f]{64}$/i.test(publicKeyHex) || !isCanonicalJws(token)) return { ok: false, reason: 'invalid' }
   const x = Buffer.from(publicKeyHex, 'hex').toString('base64url')
   const key = createPublicKey({ format: 'jwk', key: { kty: 'OKP', crv: 'Ed25519', x } })
   try {

@@ -238,5 +238,6 @@ function sayAndClose(socket: Duplex, status: Fault | undefined, malformed: DoorO
       ? ['Content-Type: application/problem+json\r\n', malformed()]
       : ['', `<h1>${text}</h1>${status === 505 ? '<p>This server does not support HTTP/1.0.</p>' : ''}`]
   socket.once('finish', () => socket.destroy())
-  socket.end(`HTTP/1.1 ${status} ${text}\r\n${type}Connection: close\r\n\r\n${body}`)
+  const kept = 'Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n'
+  socket.end(`HTTP/1.1 ${status} ${text}\r\n${type}${kept}Connection: close\r\n\r\n${body}`)
 }

@@ -11,20 +11,34 @@ for (const [status, text] of Object.entries(STATUS_CODES))
 
 const exposedHeaders = 'ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id'
 
-/** Writes the status line of an answer and the headers that every answer has. */
+/**
+ * Writes the status line of an answer, the headers that every answer has, and its own. No cache keeps an answer unless its
+ * own headers say so (RFC 9111, 5.2.2.5); one that may be kept depends on the origin of the request, named or not.
+ */
 export function writeAnswerHead(
   response: HttpResponse,
   about: { requestId: string; allowedOrigin: string; rate: HeaderFields },
-  { status, contentType }: { status: number; contentType: string },
+  {
+    status,
+    contentType,
+    headers = [],
+  }: { status: number; contentType: string; headers: HeaderFields | undefined },
 ): void {
   response.writeStatus(statusLines.get(status) ?? String(status))
   response.writeHeader('Content-Type', contentType)
+  response.writeHeader('X-Content-Type-Options', 'nosniff')
   response.writeHeader('X-Request-Id', about.requestId)
   for (const [name, value] of about.rate) response.writeHeader(name, value)
+  let isKept = false
+  for (const [name, value] of headers) {
+    isKept ||= name === 'Cache-Control'
+    response.writeHeader(name, value)
+  }
+  if (!isKept) response.writeHeader('Cache-Control', 'no-store')
+  if (isKept || about.allowedOrigin !== '') response.writeHeader('Vary', 'Origin')
   if (about.allowedOrigin === '') return
   response.writeHeader('Access-Control-Allow-Origin', about.allowedOrigin)
   response.writeHeader('Access-Control-Expose-Headers', exposedHeaders)
-  response.writeHeader('Vary', 'Origin')
 }
 
 const keepAlive = `timeout=${limits.keepAliveSecs}`

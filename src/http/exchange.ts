@@ -179,11 +179,10 @@ export class Exchange {
     const status = statusOf(refusal)
     const text = JSON.stringify(problemOf(refusal, this.requestId))
     const writeHead = () => {
-      this.#head(status, 'application/problem+json')
+      this.#head({ status, contentType: 'application/problem+json', headers: more.headers })
       if (status === 401) this.#response.writeHeader('WWW-Authenticate', 'Bearer')
       const retrySecs = refusal.retryAfterSecs ?? (status === 507 ? limits.storageFullRetrySecs : undefined)
       if (retrySecs !== undefined) this.#response.writeHeader('Retry-After', String(retrySecs))
-      for (const [name, value] of more.headers ?? []) this.#response.writeHeader(name, value)
     }
     if (more.closing === true) this.#sendLast({ status, body: text, beforeTheRest: true }, writeHead)
     else this.#send(status, text, writeHead)
@@ -198,8 +197,7 @@ export class Exchange {
     this.#begun = true
     this.#letGo()
     this.#response.cork(() => {
-      this.#head(status, contentType)
-      for (const [name, value] of headers) this.#response.writeHeader(name, value)
+      this.#head({ status, contentType, headers })
       this.#keepAlive()
       if (!this.headOnly) return
       this.#finish(status)
@@ -313,12 +311,11 @@ export class Exchange {
   }
 
   #answerHead({ status, contentType, headers }: Answer): void {
-    this.#head(status, contentType ?? 'application/json')
-    for (const [name, value] of headers ?? []) this.#response.writeHeader(name, value)
+    this.#head({ status, contentType: contentType ?? 'application/json', headers })
   }
 
-  #head(status: number, contentType: string): void {
-    writeAnswerHead(this.#response, this, { status, contentType })
+  #head(head: { status: number; contentType: string; headers: HeaderFields | undefined }): void {
+    writeAnswerHead(this.#response, this, head)
   }
 
   #keepAlive(): void {

@@ -71,10 +71,8 @@ const create: HandlerRoute = {
 function created({ row, key, proposed, replayed }: ApiKeyMadeOutcome): Answer {
   const { keyId, name, scopes, agents, expiresAtMs = null } = row
   const made = { key_id: keyId, key, name, scopes, agents, expires_at_ms: expiresAtMs }
-  return {
-    ...(proposed === undefined ? json(201, made) : json(202, { ...made, ...proposedBody(proposed) })),
-    headers: [['Cache-Control', 'no-store'], ...(replayed === true ? replayedHeaders : [])],
-  }
+  const answer = proposed === undefined ? json(201, made) : json(202, { ...made, ...proposedBody(proposed) })
+  return replayed === true ? { ...answer, headers: replayedHeaders } : answer
 }
 
 function proposedBody({ proposalId, effectiveAtMs }: ProposedAs): Proposed {

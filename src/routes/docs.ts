@@ -17,6 +17,7 @@ const openApi: HandlerRoute = {
   handle: async (_request, context) => ({
     status: 200,
     body: [await context.openApi()],
+    headers: [['Cache-Control', 'no-cache']],
     lasting: true,
   }),
 }

@@ -89,8 +89,7 @@ const metricValues: HandlerRoute = {
     const names = request.query.get('names')?.split(',', limits.metricNamesMax + 1)
     if (names !== undefined && names.length > limits.metricNamesMax)
       return faultyParameter('?names', `Expected at most ${limits.metricNamesMax} names`)
-    const metrics = await context.metricFamilies(names)
-    return { ...json(200, { metrics }), headers: [['Cache-Control', 'no-store']] }
+    return json(200, { metrics: await context.metricFamilies(names) })
   },
 }
 

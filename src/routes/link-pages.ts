@@ -91,9 +91,7 @@ const policy = [
 
 const headers = [
   ['Content-Security-Policy', policy],
-  ['Cache-Control', 'no-store'],
   ['Referrer-Policy', 'no-referrer'],
-  ['X-Content-Type-Options', 'nosniff'],
 ] as const
 
 /** GET /magic-link, /verify-email and /reset-password (docs/OPERATIONS.md, Signing people in). */

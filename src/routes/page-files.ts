@@ -18,7 +18,6 @@ const policy = [
 /** Sent with every file of a page, and with what leads there. */
 export const pageHeaders = [
   ['Content-Security-Policy', policy],
-  ['X-Content-Type-Options', 'nosniff'],
   ['Referrer-Policy', 'no-referrer'],
   ['Cross-Origin-Opener-Policy', 'same-origin'],
   ['Cross-Origin-Resource-Policy', 'same-origin'],

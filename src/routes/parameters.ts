@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { reachesAgent } from '../auth/namespace.js'
+import { fromBase64url } from '../base/bytes.js'
 import { auditAgent } from '../base/organism-id.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
@@ -151,8 +152,10 @@ export function decodeTexts(cursor: string, count: number): string[] | undefined
 }
 
 function decoded(cursor: string): unknown[] | undefined {
+  const text = fromBase64url(cursor)?.toString()
+  if (text === undefined) return undefined
   try {
-    const value: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString())
+    const value: unknown = JSON.parse(text)
     return Array.isArray(value) ? value : undefined
   } catch {
     // Not JSON: no cursor that this server made.

@@ -19,6 +19,6 @@ export const serverRoute: HandlerRoute = {
   async handle(request, context) {
     const refusal = limitedRefusal(request)
     if (refusal !== undefined) return refusal
-    return { ...json(200, await context.server()), headers: [['Cache-Control', 'no-store']] }
+    return json(200, await context.server())
   },
 }

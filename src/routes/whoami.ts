@@ -17,7 +17,7 @@ export const whoamiRoute: HandlerRoute = {
     answers: { 200: WhoAmI },
   },
   async handle({ principal }) {
-    return { ...json(200, whoIs(principal)), headers: [['Cache-Control', 'no-store']] }
+    return json(200, whoIs(principal))
   },
 }
 

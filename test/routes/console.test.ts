@@ -77,7 +77,7 @@ describe('the console', () => {
         'cross-origin-opener-policy': 'same-origin',
         'cross-origin-resource-policy': 'same-origin',
         'cache-control': path === '/console' ? 'no-cache' : 'public, max-age=31536000, immutable',
-        vary: 'Accept-Encoding',
+        vary: 'Accept-Encoding, Origin',
       })
       expect(headers['content-encoding']).toBeUndefined()
     }
@@ -141,7 +141,10 @@ describe('the console', () => {
       const { status, headers, body } = await get('/console', ['If-None-Match', list])
       expect([list.slice(-60), status, body.length]).toEqual([list.slice(-60), 304, 0])
       expect(headers.get('etag')).toBe(tag)
-      expect([headers.get('cache-control'), headers.get('vary')]).toEqual(['no-cache', 'Accept-Encoding'])
+      expect([headers.get('cache-control'), headers.get('vary')]).toEqual([
+        'no-cache',
+        'Accept-Encoding, Origin',
+      ])
       // It would be that of the body that is left out (RFC 9110, 8.6).
       expect(headers.get('content-length')).toBeNull()
       expect(headers.get('content-encoding')).toBeNull()

@@ -118,7 +118,8 @@ it.each(['br', 'gzip'])(
         null,
         coding,
       ])
-      for (const { headers } of [plain, sent, head]) expect(headers.get('vary')).toBe('Accept-Encoding')
+      for (const { headers } of [plain, sent, head])
+        expect(headers.get('vary')).toBe('Accept-Encoding, Origin')
       const length = Number(sent.headers.get('content-length'))
       expect(length).toBeLessThan(Number(plain.headers.get('content-length')) / 2)
       expect(head.headers.get('content-length')).toBe(String(length))

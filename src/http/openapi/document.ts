@@ -52,6 +52,8 @@ const headers = {
   'Idempotency-Replayed': ['`true` when this answer was given before, under the same Idempotency-Key'],
   'WWW-Authenticate': ['`Bearer`'],
   'Retry-After': ['Seconds to wait', 'integer'],
+  'Cache-Control': ['`no-store`, but for pages, their files, this document and public keys'],
+  'X-Content-Type-Options': ['`nosniff`'],
   RateLimit: [
     'What is left of each quota that counts the request, as `"global";r=57` (draft-ietf-httpapi-ratelimit-headers); with ' +
       '`t`, seconds until there is more. Absent where no limit counts it',

@@ -142,7 +142,13 @@ function problemResponse(status: number, group: readonly ErrorCode[]): unknown {
 }
 
 /** What an answer of any status can carry, beside the id of its request. */
-export const everyAnswerHeaders: readonly string[] = ['RateLimit', 'RateLimit-Policy', 'Keep-Alive']
+export const everyAnswerHeaders: readonly string[] = [
+  'Cache-Control',
+  'X-Content-Type-Options',
+  'RateLimit',
+  'RateLimit-Policy',
+  'Keep-Alive',
+]
 
 function headersOf(status: number): Record<string, unknown> {
   const names = ['X-Request-Id', ...everyAnswerHeaders]

@@ -257,10 +257,7 @@ export class StreamHub {
   }
 
   #begin(exchange: Exchange, about: Omit<StreamParts, 'unsent' | 'onRoom' | 'mayAnswer'>): Stream {
-    exchange.begin(200, 'text/event-stream', [
-      ['Cache-Control', 'no-store'],
-      ['X-Accel-Buffering', 'no'],
-    ])
+    exchange.begin(200, 'text/event-stream', [['X-Accel-Buffering', 'no']])
     const wanted = () => exchange.open
     const parts = {
       ...about,

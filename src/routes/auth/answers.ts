@@ -4,17 +4,7 @@ import { assert } from '../../base/assert.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { TokenClaims } from '../../auth/jwt.js'
 import type { AuthAnswer, SignedIn } from '../../protocol/auth-messages.js'
-import { json } from '../answers.js'
 import type { AuthContext, AuthRequest, AuthRouteSettings, IssuedTokens } from '../auth-route.js'
-import type { Answer } from '../route.js'
-
-/** No cache on the way may keep what carries a token (no-store: RFC 9111, 5.2.2.5). */
-const noStore = [['Cache-Control', 'no-store']] as const
-
-/** A JSON answer that carries a secret. */
-export function secretJson(status: number, body: unknown): Answer {
-  return { ...json(status, body), headers: noStore }
-}
 
 /** The tokens of who has just signed in. */
 export function issue(request: AuthRequest, context: AuthContext, signedIn: SignedIn): Promise<IssuedTokens> {

@@ -3,10 +3,11 @@ import type { Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { LinkDraft, LinkPurpose } from '../../protocol/auth-messages.js'
 import type { Reader } from '../../wire/validate.js'
+import { json } from '../answers.js'
 import type { AuthContext, AuthRequest } from '../auth-route.js'
 import type { Answer } from '../route.js'
 import { foreignRefusal } from '../this-machine.js'
-import { readEmail, secretJson, unexpectedAnswer } from './answers.js'
+import { readEmail, unexpectedAnswer } from './answers.js'
 
 /** Makes a link that works once: what the shard keeps of it, and its token. */
 export function linkDraft(context: AuthContext, purpose: LinkPurpose): { draft: LinkDraft; token: string } {
@@ -44,5 +45,5 @@ export async function sendLink(
   const { draft, token } = linkDraft(context, purpose)
   const answer = await context.change(request, { kind: 'linkSend', email: address.email, link: draft })
   if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
-  return secretJson(200, { sent: mailOn, ...(shown && { token }) })
+  return json(200, { sent: mailOn, ...(shown && { token }) })
 }

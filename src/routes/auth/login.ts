@@ -2,12 +2,13 @@ import type { DeviceClaim } from '../../auth/device-token.js'
 import type { Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import { lockedRefusal } from '../../auth/lockout.js'
+import { json } from '../answers.js'
 import type { AuthAnswer, Change } from '../../protocol/auth-messages.js'
 import type { Verification } from '../../protocol/password-tasks.js'
 import { LoggedIn, LoginBody } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
-import { issue, readEmail, secretJson, unexpectedAnswer } from './answers.js'
+import { issue, readEmail, unexpectedAnswer } from './answers.js'
 
 const loginBody = reader(LoginBody)
 
@@ -46,7 +47,7 @@ const login: AuthRoute = {
       }),
     })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
-    return secretJson(200, await issue(request, context, answer))
+    return json(200, await issue(request, context, answer))
   },
 }
 

@@ -3,8 +3,9 @@ import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import { EmailBody, LinkSent, MagicLinkVerified, OneTimeTokenBody } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
+import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
-import { issue, secretJson, unexpectedAnswer } from './answers.js'
+import { issue, unexpectedAnswer } from './answers.js'
 import { sendLink } from './links.js'
 
 const sendBody = reader(EmailBody)
@@ -54,7 +55,7 @@ const verify: AuthRoute = {
     const answer = await context.change(request, { kind: 'magicLinkVerify', hash })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
     const { userId, email, verified } = answer.user
-    return secretJson(200, { ...(await issue(request, context, answer)), user_id: userId, email, verified })
+    return json(200, { ...(await issue(request, context, answer)), user_id: userId, email, verified })
   },
 }
 

@@ -233,12 +233,7 @@ function redirectTo(location: string, more: readonly (readonly [string, string])
     status: 302,
     body: '',
     contentType: 'text/plain',
-    headers: [
-      ['Location', location],
-      ['Cache-Control', 'no-store'],
-      ['Referrer-Policy', 'no-referrer'],
-      ...more,
-    ],
+    headers: [['Location', location], ['Referrer-Policy', 'no-referrer'], ...more],
   }
 }
 

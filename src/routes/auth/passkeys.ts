@@ -19,7 +19,7 @@ import {
 import { reader } from '../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
-import { claimsOf, issue, readEmail, secretJson, unexpectedAnswer } from './answers.js'
+import { claimsOf, issue, readEmail, unexpectedAnswer } from './answers.js'
 
 const registerBody = reader(PasskeyRegisterBody)
 const registration = reader(Registration)
@@ -61,7 +61,7 @@ const registerChallenge: AuthRoute = {
     const answer = await context.change(request, { kind: 'passkeyRegistration', userId, sid, session })
     if ('code' in answer || answer.kind !== 'passkeyRegistration') return unexpectedAnswer(answer)
     const options = await passkeys.creationOptions(session.challenge, answer.user, answer.passkeys)
-    return secretJson(200, { session_token: token, creation_options: options })
+    return json(200, { session_token: token, creation_options: options })
   },
 }
 
@@ -127,7 +127,7 @@ const authenticateChallenge: AuthRoute = {
     const answer = await context.change(request, { kind: 'passkeyAuthentication', ...named, session })
     if ('code' in answer || answer.kind !== 'passkeyAuthentication') return unexpectedAnswer(answer)
     const options = await passkeys.requestOptions(session.challenge, answer.allowed)
-    return secretJson(200, { session_token: token, request_options: options })
+    return json(200, { session_token: token, request_options: options })
   },
 }
 
@@ -166,7 +166,7 @@ const authenticate: AuthRoute = {
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
     const { userId, email, verified: isVerified } = answer.user
     const tokens = await issue(request, context, answer)
-    return secretJson(200, { ...tokens, user_id: userId, email, verified: isVerified })
+    return json(200, { ...tokens, user_id: userId, email, verified: isVerified })
   },
 }
 

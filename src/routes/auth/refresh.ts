@@ -2,8 +2,9 @@ import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import { LoggedIn, RefreshBody } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
+import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
-import { issue, secretJson, unexpectedAnswer } from './answers.js'
+import { issue, unexpectedAnswer } from './answers.js'
 
 const refreshBody = reader(RefreshBody)
 
@@ -29,7 +30,7 @@ const refresh: AuthRoute = {
     if (claim === undefined) return refuse('refresh_invalid', 'Expected a refresh token of this server')
     const answer = await context.change(request, { kind: 'refresh', ...claim })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
-    return secretJson(200, await issue(request, context, answer))
+    return json(200, await issue(request, context, answer))
   },
 }
 

@@ -2,8 +2,9 @@ import type { LinkDraft } from '../../protocol/auth-messages.js'
 import { limits } from '../../base/limits.js'
 import { Registered, RegisterBody } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
+import { json } from '../answers.js'
 import type { AuthContext, AuthRoute } from '../auth-route.js'
-import { issue, readEmail, secretJson, unexpectedAnswer, weakness } from './answers.js'
+import { issue, readEmail, unexpectedAnswer, weakness } from './answers.js'
 import { linkDraft } from './links.js'
 
 const registerBody = reader(RegisterBody)
@@ -44,11 +45,11 @@ const register: AuthRoute = {
       ...(context.settings.requireEmailVerify && { verifyLink: verifyLink(context) }),
     })
     if ('kind' in answer && answer.kind === 'registered')
-      return secretJson(201, { user_id: null, email, ...noTokens })
+      return json(201, { user_id: null, email, ...noTokens })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
     // The device token comes with the first refresh or login.
     const { device_token: _deviceToken, ...tokens } = await issue(request, context, answer)
-    return secretJson(201, { user_id: answer.user.userId, email, ...tokens })
+    return json(201, { user_id: answer.user.userId, email, ...tokens })
   },
 }
 

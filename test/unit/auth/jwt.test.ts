@@ -145,6 +145,18 @@ describe('a token', () => {
   )
 })
 
+it('has one spelling: a part in another one of the same bytes is no token', async () => {
+  const token = await mintToken(claims, key)
+  expect((await verifyToken(token, [key], expected)).ok).toBe(true)
+  const last = token.at(-1) ?? ''
+  const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+  // The last character of a signature holds four bits that stand for nothing.
+  const twin = `${token.slice(0, -1)}${alphabet[alphabet.indexOf(last) + 1]}`
+  expect(partsOf(twin)).toStrictEqual(partsOf(token))
+  for (const wrong of [twin, `${token}=`, token.replaceAll('-', '+').replaceAll('_', '/') + '=='])
+    expect(await verifyToken(wrong, [key], expected)).toStrictEqual(invalid)
+})
+
 describe('a forged token', () => {
   const check = (token: string) => verifyToken(token, [key], expected)
 

@@ -48,6 +48,7 @@ describe('a license key', () => {
     expect(await checkLicense(token, other, nowMs)).toStrictEqual(invalid)
     expect(await checkLicense(token, other, nowMs + 31 * day)).toStrictEqual(invalid)
     expect(await checkLicense(token, 'abc', nowMs)).toStrictEqual(invalid)
+    expect(await checkLicense(`${token}=`, publicKey, nowMs)).toStrictEqual(invalid)
     expect(await checkLicense(`${header}.${richer}.${signature}`, publicKey, nowMs)).toStrictEqual(invalid)
   })
 
