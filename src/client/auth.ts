@@ -132,14 +132,17 @@ export class AuthClient {
     /** Deletes a user, whose tokens are not valid any more. Errors: NotFoundError. */
     delete: (email: string, options: CallOptions = {}): Promise<UserDeleted> =>
       this.#asAdmin({ method: 'DELETE', path: `/users/${pathSegment(email)}` }, options),
-    /** Replaces a user's app_metadata; tokens carry it from the next one on. Errors: 422 `metadata_too_large`. */
+    /**
+     * Replaces a user's app_metadata; tokens carry it from the next one on. `clearUserMetadata` empties user_metadata, which
+     * may leave no room for it. Errors: 422 `metadata_too_large`.
+     */
     setAppMetadata: (
       email: string,
       metadata: Metadata,
-      options: CallOptions = {},
+      { clearUserMetadata, ...options }: CallOptions & { clearUserMetadata?: boolean } = {},
     ): Promise<AppMetadataUpdated> => {
       const path = `/users/${pathSegment(email)}/app-metadata`
-      const body = JSON.stringify({ metadata })
+      const body = JSON.stringify({ metadata, clear_user_metadata: clearUserMetadata })
       return this.#asAdmin({ method: 'PATCH', path, body, repeatable: true }, options)
     },
   }

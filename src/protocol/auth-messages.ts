@@ -108,7 +108,7 @@ export type Change =
   | { kind: 'sessionEnd'; userId: string; sid: string }
   | { kind: 'revoke'; userId: string; sid: string; jti: string; expiresAtMs: number }
   | { kind: 'userMetadata'; userId: string; sid: string; metadata: Metadata }
-  | { kind: 'appMetadata'; email: string; metadata: Metadata }
+  | { kind: 'appMetadata'; email: string; metadata: Metadata; clearUserMetadata?: boolean }
   | { kind: 'userDelete'; email: string }
   | { kind: 'userUnlock'; email: string }
   | { kind: 'userLogout'; email: string }

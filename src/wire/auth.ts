@@ -199,7 +199,7 @@ export const Me = Type.Object(shownUser)
 export type Me = Static<typeof Me>
 documented('Me', Me, { me: userExample })
 
-/** Body of PATCH /v1/auth/me/user-metadata and of PATCH /v1/auth/users/:email/app-metadata: the whole new object. */
+/** Body of PATCH /v1/auth/me/user-metadata: the whole new object. */
 export const UserMetadataBody = Type.Object({ metadata: JsonObject }, { additionalProperties: false })
 export type UserMetadataBody = Static<typeof UserMetadataBody>
 documented('MetadataBody', UserMetadataBody, { metadata: { metadata: { role: 'editor' } } })
@@ -271,6 +271,14 @@ export const UserLoggedOut = Type.Object({
 export type UserLoggedOut = Static<typeof UserLoggedOut>
 documented('UserLoggedOut', UserLoggedOut, { ended: { sessions_ended: 2, ...ada } })
 
+/** Body of PATCH /v1/auth/users/:email/app-metadata: the whole new object. */
+const clear = Type.Boolean({ description: 'Empties user_metadata, which may leave no room for app_metadata' })
+export const AppMetadataBody = Type.Object(
+  { ...UserMetadataBody.properties, clear_user_metadata: Type.Optional(clear) },
+  { additionalProperties: false },
+)
+documented('AppMetadataBody', AppMetadataBody, { metadata: { metadata: { role: 'editor' } } })
+
 /** Answer to replacing a user's app_metadata. */
 export const AppMetadataUpdated = Type.Object({ email: Email, app_metadata: AppMetadata })
 export type AppMetadataUpdated = Static<typeof AppMetadataUpdated>
@@ -292,19 +300,9 @@ export const Jwks = Type.Object({
   ),
 })
 export type Jwks = Static<typeof Jwks>
+const x = '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo'
 documented('Jwks', Jwks, {
-  keys: {
-    keys: [
-      {
-        kty: 'OKP',
-        crv: 'Ed25519',
-        x: '11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
-        kid,
-        alg: 'EdDSA',
-        use: 'sig',
-      },
-    ],
-  },
+  keys: { keys: [{ kty: 'OKP', crv: 'Ed25519', x, kid, alg: 'EdDSA', use: 'sig' }] },
 })
 
 /** Body of POST /v1/auth/password/change. */

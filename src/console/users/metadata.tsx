@@ -33,14 +33,16 @@ type State = { kind: 'idle' | 'busy' | 'saved' } | { kind: 'failed'; message: st
 
 function AppMetadata({ service, user, reload }: { service: ServiceClient; user: User; reload: () => void }) {
   const [text, setText] = useState(() => JSON.stringify(user.app_metadata, null, 2))
+  const [clears, setClears] = useState(false)
   const [state, setState] = useState<State>({ kind: 'idle' })
   const value = objectOf(text)
-  const left = value === undefined ? undefined : BYTES_MAX - bytesOf(value) - bytesOf(user.user_metadata)
+  const other = clears ? {} : user.user_metadata
+  const left = value === undefined ? undefined : BYTES_MAX - bytesOf(value) - bytesOf(other)
   const save = async (): Promise<void> => {
     if (value === undefined) return
     setState({ kind: 'busy' })
     try {
-      await service.auth.users.setAppMetadata(user.email, value)
+      await service.auth.users.setAppMetadata(user.email, value, { clearUserMetadata: clears })
       setState({ kind: 'saved' })
       reload()
     } catch (error) {
@@ -71,6 +73,16 @@ function AppMetadata({ service, user, reload }: { service: ServiceClient; user: 
       />
       <p id="app-metadata-left" class={left === undefined || left < 0 ? 'problem' : 'muted'}>
         {leftText(left)}
+      </p>
+      <p>
+        <label>
+          <input
+            type="checkbox"
+            checked={clears}
+            onChange={(event) => setClears(event.currentTarget.checked)}
+          />{' '}
+          Empty user_metadata too
+        </label>
       </p>
       <div class="buttons">
         <button type="submit" class="primary" disabled={value === undefined || state.kind === 'busy'}>

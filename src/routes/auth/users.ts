@@ -3,10 +3,10 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import { emailBytesMax, normalizeEmail } from '../../auth/email.js'
 import { limits } from '../../base/limits.js'
 import {
+  AppMetadataBody,
   AppMetadataUpdated,
   UserDeleted,
   UserLoggedOut,
-  UserMetadataBody,
   UserPage,
   UserSessions,
   UserUnlocked,
@@ -20,7 +20,7 @@ import type { Answer } from '../route.js'
 import { unexpectedAnswer } from './answers.js'
 import { shownUser } from './me.js'
 
-const metadataBody = reader(UserMetadataBody)
+const metadataBody = reader(AppMetadataBody)
 
 /** GET /v1/auth/users: all users of the namespace, in the order of their e-mails. */
 const list: AuthRoute = {
@@ -153,7 +153,7 @@ const logout: AuthRoute = {
   }),
 }
 
-/** PATCH /v1/auth/users/:email/app-metadata: replaces the whole object; tokens that are out keep what they carry. */
+/** PATCH /v1/auth/users/:email/app-metadata: replaces the whole object, and empties user_metadata if asked; tokens that are out keep what they carry. */
 const metadata: AuthRoute = {
   kind: 'auth',
   method: 'patch',
@@ -165,7 +165,7 @@ const metadata: AuthRoute = {
   docs: {
     summary: "Replace a user's app_metadata",
     tag: 'Authentication',
-    request: UserMetadataBody,
+    request: AppMetadataBody,
     answers: { 200: AppMetadataUpdated },
   },
   handle: aboutUser(async ({ email, request, context }) => {
@@ -175,6 +175,7 @@ const metadata: AuthRoute = {
       kind: 'appMetadata',
       email,
       metadata: body.value.metadata,
+      clearUserMetadata: body.value.clear_user_metadata === true,
     })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
     return json(200, { email, app_metadata: answer.user.appMetadata })

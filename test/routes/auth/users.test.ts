@@ -313,6 +313,28 @@ describe('replacing app_metadata', () => {
     await refused(server, updateOf(account.email), call)
   })
 
+  it('demotes a user whose user_metadata leaves no room, who is told how', async () => {
+    const account = await register(server, 'full@example.org')
+    await set(account.email, { role: 'a' })
+    const own = { metadata: { k: 'x'.repeat(256 - 12 - 8) } }
+    const filled = await ask(server, 'PATCH /v1/auth/me/user-metadata', { key: account.token, body: own })
+    expect(filled.status).toBe(200)
+    const refusal = await set(account.email, { role: 'none' })
+    expect([refusal.status, refusal.body.detail]).toEqual([
+      422,
+      expect.stringContaining('"clear_user_metadata": true'),
+    ])
+    const body = { metadata: { role: 'none' }, clear_user_metadata: true }
+    const { result, types } = await auditsOf(server, () => ask(server, updateOf(account.email), { body }))
+    expect(result.body).toEqual({ email: account.email, app_metadata: { role: 'none' } })
+    expect(types).toEqual(['auth/app_metadata_updated', 'auth/user_metadata_updated'])
+    const { body: me } = await ask(server, 'GET /v1/auth/me', { key: account.token })
+    expect([me.app_metadata, me.user_metadata]).toEqual([{ role: 'none' }, {}])
+    const huge = { metadata: { k: 'x'.repeat(300) }, clear_user_metadata: true }
+    const tooLarge = { key: rootKey(), body: huge, outcome: '422 metadata_too_large' }
+    await refused(server, updateOf(account.email), tooLarge)
+  })
+
   it.each([
     ['an array', '{"metadata":[]}'],
     ['__proto__ within', '{"metadata":{"a":{"__proto__":{"admin":true}}}}'],

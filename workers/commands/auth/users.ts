@@ -52,18 +52,22 @@ export function userSessionList(
   return { kind: 'userSessions', userId, sessions }
 }
 
-/** Replaces app_metadata, which only the root key writes. Tokens that are out keep what they carry. */
-export function appMetadata(
-  namespace: NamespaceState,
-  { email, metadata }: ChangeOf<'appMetadata'>,
-): Changed {
+/**
+ * Replaces app_metadata, which only the root key writes, and empties user_metadata if asked: otherwise a user who fills the
+ * limit of both could not be demoted. Tokens that are out keep what they carry.
+ */
+export function appMetadata(namespace: NamespaceState, change: ChangeOf<'appMetadata'>): Changed {
+  const { email, metadata, clearUserMetadata = false } = change
   const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
-  const changed = { ...user, appMetadata: metadata }
+  const changed = { ...user, appMetadata: metadata, ...(clearUserMetadata && { userMetadata: {} }) }
   const refusal = metadataRefusal(changed, namespace.state.auth.metadataBytesMax)
+  if (refusal?.code === 'metadata_too_large' && !clearUserMetadata)
+    return { ...refusal, detail: `${refusal.detail}; "clear_user_metadata": true empties user_metadata` }
   if (refusal !== undefined) return refusal
   putUser(namespace, changed)
   namespace.audit('auth/app_metadata_updated', { userId: user.userId, email })
+  if (clearUserMetadata) namespace.audit('auth/user_metadata_updated', { userId: user.userId, email })
   return { kind: 'user', user: withoutPassword(changed) }
 }
 
