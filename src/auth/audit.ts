@@ -1,4 +1,5 @@
 import { assert } from '../base/assert.js'
+import type { SignInFailure } from './sign-in-failure.js'
 import { canonicalJson } from '../strand/json.js'
 
 /** The types of audit records of a namespace (docs/adr/0010-auth-state.md). */
@@ -45,6 +46,8 @@ export interface AuditEvent {
   requestId?: string | undefined
   /** How many events a combined record stands for, or how many passkeys or sessions one is about that ends them. */
   count?: number | undefined
+  /** Of `auth/login_failed`. The reason is absent where the failures that it stands for have several. */
+  failure?: (Pick<SignInFailure, 'method'> & Partial<SignInFailure>) | undefined
 }
 
 /** How many characters are kept of texts that come from outside. */
@@ -66,7 +69,11 @@ export function auditBody(event: AuditEvent): string {
     user_agent: clipped(withoutSecrets(event.userAgent), charsMax.userAgent),
     outcome: event.outcome,
     request_id: clipped(event.requestId, charsMax.requestId),
-    ...(event.count === undefined ? {} : { count: event.count }),
+    ...(event.count !== undefined && { count: event.count }),
+    ...(event.failure !== undefined && {
+      method: event.failure.method,
+      reason: event.failure.reason ?? null,
+    }),
   })
 }
 

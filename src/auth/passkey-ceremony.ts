@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import {
   generateAuthenticationOptions,
   generateRegistrationOptions,
@@ -24,6 +24,7 @@ import {
   userHandleOf,
   type VerifiedAssertion,
 } from './passkey.js'
+import type { SignInReason } from './sign-in-failure.js'
 
 /** Signature algorithms that are accepted: every authenticator and browser has at least one of them. */
 const algorithms = [COSEALG.EdDSA, COSEALG.ES256, COSEALG.RS256]
@@ -152,7 +153,35 @@ export class PasskeyCeremony {
       return { counter: newCounter, backupEligible: credentialDeviceType === 'multiDevice' }
     })
   }
+
+  /** What was wrong with an assertion that did not verify; what concerns the page comes before what concerns the passkey. */
+  assertionFault({ response }: AssertionCredential, { challenge, passkey }: ExpectedAssertion): SignInReason {
+    const client = clientDataOf(response.clientDataJSON)
+    if (client?.type !== 'webauthn.get') return 'malformed'
+    if (client.challenge !== challenge) return 'wrong_challenge'
+    if (client.origin !== this.#party.origin || client.crossOrigin === true) return 'wrong_origin'
+    const data = Buffer.from(response.authenticatorData, 'base64url')
+    const rpHash = createHash('sha256').update(this.#party.rpId).digest()
+    if (!data.subarray(0, RP_HASH_BYTES).equals(rpHash)) return 'wrong_rp'
+    if (((data[RP_HASH_BYTES] ?? 0) & USER_VERIFIED) === 0) return 'user_not_verified'
+    if (passkey === undefined) return 'unknown_passkey'
+    const says = response.userHandle ?? userHandleOf(passkey.userId)
+    return says === userHandleOf(passkey.userId) ? 'bad_signature' : 'other_user'
+  }
 }
+
+function clientDataOf(clientDataJson: string): Partial<ReturnType<typeof decodeClientDataJSON>> | undefined {
+  try {
+    return decodeClientDataJSON(clientDataJson) ?? undefined
+  } catch {
+    // Not JSON.
+    return undefined
+  }
+}
+
+/** The relying party of an assertion, as its authenticator saw it: SHA-256 of the id, then flags (WebAuthn Level 3, 6.1). */
+const RP_HASH_BYTES = 32
+const USER_VERIFIED = 0x04
 
 /** The library throws an Error for any invalid input. */
 async function unlessThrown<T>(verify: () => Promise<T | undefined>): Promise<T | undefined> {

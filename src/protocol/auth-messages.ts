@@ -4,6 +4,7 @@ import type { OauthProviderName, OauthStateRow } from '../auth/oauth.js'
 import type { OutboxMessage } from '../auth/outbox-message.js'
 import type { Ceremony, NewPasskey, PasskeyRow, VerifiedAssertion } from '../auth/passkey.js'
 import type { SessionRow } from '../auth/session.js'
+import type { SignInFailure } from '../auth/sign-in-failure.js'
 import type { Metadata, UserRow } from '../auth/user.js'
 import type { Refusal } from '../base/errors.js'
 import type { WriteOptions } from './command-options.js'
@@ -103,6 +104,8 @@ export type Change =
   /** The password was right; `passwordHash` is the hash that it was compared with. */
   | { kind: 'loginSucceeded'; email: string; passwordHash: string; rehashed?: string; device?: DeviceClaim }
   | { kind: 'loginFailed'; email: string; device?: DeviceClaim }
+  /** Any other sign-in that failed before the shard could decide on it; `email` or `passkeyId` where the caller named one. */
+  | ({ kind: 'signInFailed'; email?: string; passkeyId?: string } & SignInFailure)
   | { kind: 'refresh'; sid: string; generation: number }
   | { kind: 'logout'; userId: string; sid: string; scope: LogoutScope }
   | { kind: 'sessionEnd'; userId: string; sid: string }
@@ -207,9 +210,10 @@ export type AuthAnswer =
   /** An authentication may begin with one of these passkeys; absent for any. */
   | { kind: 'passkeyAuthentication'; allowed?: string[] }
   /**
-   * A valid passkey session; `passkey` is present if the given passkey may be used. `named`: it began with an e-mail.
+   * A valid passkey session; `passkey` is present if the given passkey may be used. `named`: it began with an e-mail, which
+   * authentications have.
    */
-  | { kind: 'passkeySession'; challenge: string; named: boolean; passkey?: PasskeyRow }
+  | { kind: 'passkeySession'; challenge: string; named: boolean; email?: string; passkey?: PasskeyRow }
   | { kind: 'initialised'; createdAtMs: number }
   | { kind: 'done' }
 
@@ -227,6 +231,8 @@ export interface AuthOutcome {
   answer: AuthAnswer | Refusal
   /** A mail was put into the outbox. */
   mailed?: boolean
+  /** A sign-in failed, of this user if it is known. */
+  failure?: SignInFailure & { userId?: string }
 }
 
 /** All revocations, with their namespaces. */

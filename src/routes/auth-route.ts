@@ -13,6 +13,7 @@ import type {
   RequestOptions,
   VerifiedAssertion,
 } from '../auth/passkey.js'
+import type { SignInReason } from '../auth/sign-in-failure.js'
 import type { AllowedRedirect } from '../auth/redirect.js'
 import type { Refusal } from '../base/errors.js'
 import type { RandomBytes } from '../base/random.js'
@@ -131,6 +132,8 @@ export interface PasskeyCeremonies {
     credential: AssertionCredential,
     expected: ExpectedAssertion,
   ): Promise<VerifiedAssertion | undefined>
+  /** What was wrong with an assertion that did not verify. */
+  assertionFault(credential: AssertionCredential, expected: ExpectedAssertion): SignInReason
 }
 
 /** Sign-in by other services, as it is set up (docs/adr/0011-oauth-sign-in.md). */

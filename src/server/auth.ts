@@ -129,6 +129,10 @@ export async function makeAuth(config: Config, around: AuthSurroundings): Promis
       loginAttemptsMax: config.auth.maxLoginAttempts,
     },
     onMail: () => services.onMail(),
+    onFailure({ namespace, origin: { requestId } }, { method, reason, userId }) {
+      const about = { method, reason, user_id: userId, namespace: namespace.id, request_id: requestId }
+      log.info(about, 'a sign-in failed')
+    },
   })
   const take = (revocations: readonly (Revocation & { namespace: string })[]) => {
     for (const { namespace, ...one } of revocations) ended.add(namespace, one)

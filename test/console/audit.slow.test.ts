@@ -58,7 +58,11 @@ describe.skipIf(noBrowser)('the audit screen of the console', () => {
   it('lists who signed in and who failed, newest first, with the plot of failures', async () => {
     const page = await open('#/audit')
     await rowsOf(page, 'default').waitFor()
-    expect(await events(page)).toEqual(['Sign-in failed', 'Signed in by password', 'Registered'])
+    expect(await events(page)).toEqual([
+      'Sign-in failed · password · wrong_password',
+      'Signed in by password',
+      'Registered',
+    ])
     const [first] = await page.locator('.audit tbody tr').all()
     const cells = (await first?.getByRole('cell').allTextContents()) ?? []
     expect(cells[2]).toBe(`…${ada.userId.slice(-8)}`)

@@ -260,7 +260,8 @@ describe('the strand of the default agent', () => {
       .map(({ body }) => JSON.parse(body))
     const members = ['user_id', 'email_hmac', 'sid', 'ip', 'user_agent', 'outcome', 'request_id']
     for (const body of bodies) {
-      const { count, ...rest } = body
+      const { count, method, reason, ...rest } = body
+      expect([method, reason].every((one) => one === undefined || /^[a-z_]+$/.test(one))).toBe(true)
       expect(Object.keys(rest).toSorted()).toEqual(members.toSorted())
       expect(count === undefined || Number.isInteger(count)).toBe(true)
       expect(rest.ip).toBe('127.0.0.1')

@@ -212,6 +212,41 @@ it('writes one record of failed logins for each e-mail and minute, which counts 
   expect(failures.map(({ body }) => body['count'])).toEqual([1, 3])
 })
 
+it('records failed sign-ins by method and reason, one a minute for each account, and the rest with the next sign-in', () => {
+  register()
+  const failure = { kind: 'signInFailed', email, method: 'passkey', reason: 'wrong_origin' } as const
+  for (const wait of [0, 1_000, 60_000, 1_000]) {
+    shard.nowMs += wait
+    expect(change(failure)).toEqual({ kind: 'done' })
+  }
+  change({ kind: 'magicLinkVerify', hash: sendLink('magicLink') })
+  const failures = audit().filter(({ type }) => type === 'auth/login_failed')
+  expect(failures.map(({ body }) => [body['method'], body['reason'], body['count']])).toEqual([
+    ['passkey', 'wrong_origin', 1],
+    ['passkey', 'wrong_origin', 2],
+    ['passkey', 'wrong_origin', 1],
+  ])
+})
+
+it('combines the failures that belong to no account, by method', () => {
+  register()
+  for (const reason of ['unknown_link', 'unknown_link'] as const)
+    change({ kind: 'signInFailed', method: 'magic_link', reason })
+  for (const reason of ['unknown_state', 'other_browser'] as const)
+    change({ kind: 'signInFailed', method: 'oauth', reason })
+  change({ kind: 'signInFailed', email: 'no-one@example.org', method: 'passkey', reason: 'unknown_passkey' })
+  shard.nowMs += 61_000
+  change({ kind: 'signInFailed', method: 'refresh', reason: 'unknown_token' })
+  const failures = audit().filter(({ type }) => type === 'auth/login_failed')
+  expect(
+    failures.map(({ body }) => [body['method'], body['reason'], body['count'], body['user_id']]),
+  ).toEqual([
+    ['passkey', 'unknown_passkey', 1, null],
+    ['magic_link', 'unknown_link', 2, null],
+    ['oauth', null, 2, null],
+  ])
+})
+
 it('drops what was set before when a mailbox is proven for the first time by a way in', () => {
   const attacker = register()
   const planted = sendLink('passwordReset', { mailed: false })

@@ -92,7 +92,8 @@ describe('e-mails that no account has', () => {
     shard.nowMs += 60_000
     shard.register(known)
     const [first, second, registered] = shard.audit().map(({ body }) => body)
-    const nobody = { user_id: null, email_hmac: null, sid: null, outcome: 'failure', request_id: null }
+    const why = { method: 'password', reason: 'unknown_account', outcome: 'failure' }
+    const nobody = { user_id: null, email_hmac: null, sid: null, request_id: null, ...why }
     expect(first).toEqual({ ...nobody, ip: '192.0.2.1', user_agent: 'test', count: 3 })
     expect(second).toEqual({ ...nobody, ip: null, user_agent: 'other', count: 2 })
     expect(registered).toMatchObject({ ip: '192.0.2.3', request_id: 'r-3' })

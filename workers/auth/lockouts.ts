@@ -3,12 +3,10 @@ import { afterFailure, keptUntilMs, lockedForMs, noFailures } from '../../src/au
 import type { UserRow } from '../../src/auth/user.js'
 import type { LockoutRow } from '../store/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
+import { REPORT_INTERVAL_MS } from './failures.js'
 import { countTogether, nobodysId } from './strangers.js'
 
 const noRow: LockoutRow = { ...noFailures, reportedAtMs: 0, unreported: 0 }
-
-/** One audit record stands for the failures of one e-mail within this time (docs/OPERATIONS.md, Signing people in). */
-const REPORT_INTERVAL_MS = 60_000
 
 /** Who guesses at the password of an e-mail: a stranger, or a device of the account. */
 export interface Guesser {
@@ -76,13 +74,20 @@ interface Failure {
 function tell(namespace: NamespaceState, { email, user }: Guesser, { due, locked, count }: Failure): void {
   const counted = user === undefined
   const who = { userId: user?.userId ?? nobodysId, email, outcome: 'failure' } as const
-  countTogether(namespace, { type: 'auth/login_failed', counted })
-  if (due && counted) namespace.auditNothing('auth/login_failed', { ...who, count })
-  else if (due) namespace.audit('auth/login_failed', { ...who, count })
+  const failure = { method: 'password', reason: reasonOf(user) } as const
+  countTogether(namespace, { type: 'auth/login_failed', counted, failure })
+  namespace.failed({ ...failure, ...(user !== undefined && { userId: user.userId }) })
+  if (due && counted) namespace.auditNothing('auth/login_failed', { ...who, count, failure })
+  else if (due) namespace.audit('auth/login_failed', { ...who, count, failure })
   if (!locked) return
   countTogether(namespace, { type: 'auth/locked', counted })
   if (counted) namespace.auditNothing('auth/locked', who)
   else namespace.audit('auth/locked', who)
+}
+
+function reasonOf(user: UserRow | undefined): 'unknown_account' | 'no_password' | 'wrong_password' {
+  if (user === undefined) return 'unknown_account'
+  return user.passwordHash === undefined ? 'no_password' : 'wrong_password'
 }
 
 /**
@@ -100,6 +105,7 @@ export function clearFailures(namespace: NamespaceState, guesser: Guesser): void
       email,
       outcome: 'failure',
       count: row.unreported,
+      failure: { method: 'password', reason: 'wrong_password' },
     })
   }
   namespace.remove(...place)
@@ -117,7 +123,8 @@ export function unlock(namespace: NamespaceState, user: UserRow): boolean {
     ...devices.map((id) => namespace.find('device-lockout', id)),
   ]
   const count = rows.reduce((sum, row) => sum + (row?.unreported ?? 0), 0)
-  if (count > 0) namespace.audit('auth/login_failed', { userId, email, outcome: 'failure', count })
+  const failure = { method: 'password', reason: 'wrong_password' } as const
+  if (count > 0) namespace.audit('auth/login_failed', { userId, email, outcome: 'failure', count, failure })
   dropLockouts(namespace, user)
   return rows.some((row) => row !== undefined)
 }

@@ -7,6 +7,7 @@ import type {
   AuthChange,
   AuthLookup,
   AuthOrigin,
+  AuthOutcome,
   Revocation,
 } from '../../src/protocol/auth-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
@@ -20,10 +21,10 @@ import { findOrganism } from '../store/organisms.js'
 const ROWS_MAX = 10_000
 
 /** The most audit records that one command appends. */
-const AUDIT_RECORDS_MAX = 8
+const AUDIT_RECORDS_MAX = 20
 
 /** What an audit record says. */
-interface Audited extends Pick<AuditEvent, 'userId' | 'sid' | 'count'> {
+interface Audited extends Pick<AuditEvent, 'userId' | 'sid' | 'count' | 'failure'> {
   /** Written as its HMAC. */
   email?: string
   outcome?: AuditEvent['outcome']
@@ -57,6 +58,8 @@ export class NamespaceState {
   readonly id: string
   /** Whether this command put a mail into the outbox. */
   mailed = false
+  /** The failed sign-in that this command recorded. */
+  failure: AuthOutcome['failure']
   readonly #writing: Writing | undefined
 
   constructor(state: ShardState, id: string, writing?: Writing) {
@@ -138,6 +141,11 @@ export class NamespaceState {
   /** Puts a sealed mail into the outbox. */
   queueMail(key: string, sealed: Buffer): void {
     this.#write.group.mails.set(key, sealed)
+  }
+
+  /** Has the front log a failed sign-in. */
+  failed(failure: AuthOutcome['failure']): void {
+    this.failure = failure
   }
 
   /** Who asked for the change. */

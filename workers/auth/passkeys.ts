@@ -48,7 +48,7 @@ export function dropPasskeys(namespace: NamespaceState, userId: string): number 
 export function putPasskeySession(
   namespace: NamespaceState,
   { hash, challenge, expiresAtMs }: PasskeySessionDraft,
-  about: Pick<PasskeySessionRow, 'ceremony' | 'named' | 'userId'>,
+  about: Pick<PasskeySessionRow, 'ceremony' | 'named' | 'email' | 'userId'>,
 ): void {
   const row: PasskeySessionRow = { ...about, challenge, expiresAtMs }
   namespace.put(['passkey-session', hash], row, expiresAtMs)

@@ -2,12 +2,14 @@ import { limits } from '../../src/base/limits.js'
 import { openSession, type SessionRow } from '../../src/auth/session.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { SignedIn } from '../../src/protocol/auth-messages.js'
+import { clearSignInFailures } from './failures.js'
 import type { NamespaceState } from './namespace-state.js'
 import { putUser, withoutPassword } from './users.js'
 
 /** Opens a session of a user who has just signed in. @param amr how (RFC 8176) */
 export function signIn(namespace: NamespaceState, user: UserRow, amr: string[]): SignedIn {
   const { refreshExpirySecs } = namespace.state.auth
+  clearSignInFailures(namespace, user)
   makeRoom(namespace, user.userId)
   const session = openSession(
     { userId: user.userId, amr, refreshExpirySecs },

@@ -4,6 +4,7 @@ import type { OauthStateRow } from '../../src/auth/oauth.js'
 import type { AuthMail } from '../../src/auth/outbox-message.js'
 import type { Ceremony, PasskeyRow } from '../../src/auth/passkey.js'
 import type { SessionRow } from '../../src/auth/session.js'
+import type { SignInMethod, SignInReason } from '../../src/auth/sign-in-failure.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { KeyEpochs, LinkPurpose } from '../../src/protocol/auth-messages.js'
 
@@ -32,11 +33,18 @@ export type CountedType = Extract<
   'auth/magic_link_sent' | 'auth/login_failed' | 'auth/locked' | 'auth/register'
 >
 
+/** Failed sign-ins of an e-mail or passkey, by their method, with those that no audit record counts yet. */
+export type FailuresRow = Partial<
+  Record<SignInMethod, { reportedAtMs: number; unreported: number; reason: SignInReason }>
+>
+
 /** The counts of one namespace that no audit record contains yet. */
 export interface UntoldRow {
   /** When the record of it is due, Unix milliseconds. */
   dueAtMs: number
   counts: Partial<Record<CountedType, number>>
+  /** `auth/login_failed` by method; the reason as long as there was only one. */
+  failures?: Partial<Record<SignInMethod, { count: number; reason?: SignInReason }>>
   /** The address it came from, as long as there was only one. */
   ip?: string
   userAgent?: string
@@ -48,6 +56,8 @@ export interface PasskeySessionRow {
   challenge: string
   /** Whether it is for one user only; always so for a registration. */
   named: boolean
+  /** The e-mail that an authentication began with. */
+  email?: string
   /** That user; absent for an e-mail without an account, whose ceremony cannot succeed. */
   userId?: string
   expiresAtMs: number
@@ -64,6 +74,7 @@ export interface AuthRows {
   'email-link': true
   lockout: LockoutRow
   'device-lockout': LockoutRow
+  'sign-in-failures': FailuresRow
   'mail-room': RoomsRow
   untold: UntoldRow
   /** Meaningless bytes, base64. */

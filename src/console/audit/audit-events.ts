@@ -172,7 +172,9 @@ export function toldBy({ type, members }: RecordRow): ToldEvent {
   const { count } = members
   const [id, hmac] = [text('user_id'), text('email_hmac')]
   return {
-    what: meaning + countText(type, count),
+    what:
+      [meaning, text('method'), text('reason')].filter((part) => part !== '').join(' · ') +
+      countText(type, count),
     who: whoText(id, hmac, count !== undefined),
     whoWhole: id === '' ? hmac : id,
     address: text('ip'),

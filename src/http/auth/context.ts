@@ -4,11 +4,12 @@ import type { Refusal } from '../../base/errors.js'
 import type { LoginGate } from '../../dispatch/login-gate.js'
 import type { PasswordPool } from '../../dispatch/password-pool.js'
 import type { Shards } from '../../dispatch/shards.js'
-import type { AuthAnswer } from '../../protocol/auth-messages.js'
+import type { AuthAnswer, AuthOutcome } from '../../protocol/auth-messages.js'
 import type { Outcome } from '../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type {
   AuthContext,
+  AuthRequest,
   AuthRouteSettings,
   OauthFlow,
   PasskeyCeremonies,
@@ -28,6 +29,11 @@ export interface AuthParts {
   clock: Clock
   /** Called when a mail was put into the outbox. */
   onMail(): void
+  /** Called when a sign-in has failed. */
+  onFailure(
+    request: Pick<AuthRequest, 'namespace' | 'origin'>,
+    failure: NonNullable<AuthOutcome['failure']>,
+  ): void
 }
 
 /** The working parts behind the auth routes. */
@@ -43,7 +49,10 @@ export function authContext(parts: AuthParts): AuthContext {
     async change({ namespace, origin }, change) {
       const { id, agent } = namespace
       const command = { kind: 'authChange', agent, namespace: id, change, origin, options: {} } as const
-      return take(await shards.ask(agent, command), parts)
+      const outcome = await shards.ask(agent, command)
+      if (outcome.kind === 'auth' && outcome.failure !== undefined)
+        parts.onFailure({ namespace, origin }, outcome.failure)
+      return take(outcome, parts)
     },
     async look({ namespace, origin }, lookup) {
       const { id, agent } = namespace

@@ -3,12 +3,25 @@ import { passwordFaults } from '../../auth/password-policy.js'
 import { assert } from '../../base/assert.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { TokenClaims } from '../../auth/jwt.js'
-import type { AuthAnswer, SignedIn } from '../../protocol/auth-messages.js'
+import type { AuthAnswer, ChangeOf, SignedIn } from '../../protocol/auth-messages.js'
 import type { AuthContext, AuthRequest, AuthRouteSettings, IssuedTokens } from '../auth-route.js'
 
 /** The tokens of who has just signed in. */
 export function issue(request: AuthRequest, context: AuthContext, signedIn: SignedIn): Promise<IssuedTokens> {
   return context.tokens.issue(request.namespace, signedIn)
+}
+
+/**
+ * Records a sign-in that failed before its shard could decide on it.
+ * @returns the refusal for the caller, or why it could not be recorded
+ */
+export async function signInFailed(
+  request: AuthRequest,
+  context: AuthContext,
+  { refusal, ...failure }: Omit<ChangeOf<'signInFailed'>, 'kind'> & { refusal: Refusal },
+): Promise<Refusal> {
+  const answer = await context.change(request, { kind: 'signInFailed', ...failure })
+  return 'code' in answer ? answer : refusal
 }
 
 /** The answer that a route did not ask for: a refusal goes on, anything else is a bug. */

@@ -5,7 +5,7 @@ import { EmailBody, LinkSent, MagicLinkVerified, OneTimeTokenBody } from '../../
 import { reader } from '../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
-import { issue, unexpectedAnswer } from './answers.js'
+import { issue, signInFailed, unexpectedAnswer } from './answers.js'
 import { sendLink } from './links.js'
 
 const sendBody = reader(EmailBody)
@@ -51,7 +51,10 @@ const verify: AuthRoute = {
     const body = verifyBody.bytes(request.body)
     if ('code' in body) return body
     const hash = hashOneTimeToken(body.value.token)
-    if (hash === undefined) return badLink
+    if (hash === undefined) {
+      const failure = { method: 'magic_link', reason: 'unknown_link', refusal: badLink } as const
+      return signInFailed(request, context, failure)
+    }
     const answer = await context.change(request, { kind: 'magicLinkVerify', hash })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
     const { userId, email, verified } = answer.user

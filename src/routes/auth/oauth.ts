@@ -11,12 +11,13 @@ import {
 import { oauthCookie, oauthCookieName, readCookie } from '../../auth/oauth-cookie.js'
 import { hashOneTimeToken, makeOneTimeToken } from '../../auth/one-time-token.js'
 import { isAllowedRedirect, parseRedirect, type RedirectMode, redirectWith } from '../../auth/redirect.js'
+import type { SignInReason } from '../../auth/sign-in-failure.js'
 import { refuse, type Refusal, statusOf } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
 import { faultyParameter } from '../parameters.js'
 import type { Answer, RouteDocs } from '../route.js'
-import { issue, unexpectedAnswer } from './answers.js'
+import { issue, signInFailed, unexpectedAnswer } from './answers.js'
 
 /** A provider that is set up, and where it sends browsers back to. */
 interface SetUp {
@@ -116,17 +117,38 @@ const callback: AuthRoute = {
     const [state = '', ...others] = request.query.getAll('state')
     const stateHash = others.length === 0 ? hashOneTimeToken(state) : undefined
     const browserHash = hashOneTimeToken(browserOf(request, setUp) ?? '')
-    if (stateHash === undefined || browserHash === undefined) return notStartedHere
+    if (stateHash === undefined || browserHash === undefined) {
+      const failure = { method: 'oauth', reason: 'unknown_state', refusal: notStartedHere } as const
+      return signInFailed(request, context, failure)
+    }
     const back = await context.change(request, { kind: 'oauthReturn', stateHash, provider, browserHash })
     if ('code' in back || back.kind !== 'oauthReturn') return unexpectedAnswer(back)
     const { client, callbackUrl } = setUp
     const secrets = context.oauth.secretsOf(request.namespace, state)
     const identity = await client.identify({ state, callbackUrl, query: request.query, ...secrets })
     const results =
-      'error' in identity ? failed(identity.error) : await enter(request, context, { provider, identity })
+      'error' in identity
+        ? await refusedBy(request, context, identity)
+        : await enter(request, context, { provider, identity })
     return redirectTo(redirectWith(back.redirectUri, back.mode, results))
   },
 }
+
+/** Records what a provider answered instead of an identity. @returns the members of the address that the browser goes on to */
+async function refusedBy(
+  request: AuthRequest,
+  context: AuthContext,
+  { error }: OauthFault,
+): Promise<Record<string, string>> {
+  await context.change(request, { kind: 'signInFailed', method: 'oauth', reason: reasons[error] })
+  return failed(error)
+}
+
+const reasons = {
+  access_denied: 'access_denied',
+  temporarily_unavailable: 'provider_away',
+  server_error: 'provider_error',
+} as const satisfies Record<OauthFault['error'], SignInReason>
 
 function providerOf({ params }: AuthRequest): OauthProviderName | Refusal {
   const detail = `Expected one of ${oauthProviderNames.join(', ')}`
@@ -172,7 +194,8 @@ async function start(
   const { token: state, hash: stateHash } = makeOneTimeToken(context.random)
   const secrets = context.oauth.secretsOf(request.namespace, state)
   const url = await client.authorizationUrl({ state, callbackUrl, ...secrets })
-  if ('error' in url) return redirectTo(redirectWith(redirectUri, mode, failed(url.error)))
+  if ('error' in url)
+    return redirectTo(redirectWith(redirectUri, mode, await refusedBy(request, context, url)))
   const place = { provider, callbackUrl }
   const known = browserOf(request, place)
   const knownHash = known === undefined ? undefined : hashOneTimeToken(known)

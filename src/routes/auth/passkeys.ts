@@ -1,4 +1,5 @@
 import { hashOneTimeToken, makeOneTimeToken } from '../../auth/one-time-token.js'
+import type { SignInReason } from '../../auth/sign-in-failure.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { AuthAnswer, ChangeOf, PasskeySessionDraft } from '../../protocol/auth-messages.js'
@@ -19,7 +20,7 @@ import {
 import { reader } from '../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
-import { claimsOf, issue, readEmail, unexpectedAnswer } from './answers.js'
+import { claimsOf, issue, readEmail, signInFailed, unexpectedAnswer } from './answers.js'
 
 const registerBody = reader(PasskeyRegisterBody)
 const registration = reader(Registration)
@@ -157,9 +158,16 @@ const authenticate: AuthRoute = {
       ...('value' in credential && { passkeyId: credential.value.id }),
     })
     if ('code' in taken) return taken
-    if ('code' in credential) return failed
+    const fail = (reason: SignInReason, named: { passkeyId?: string }) => {
+      const who = taken.email === undefined ? named : { email: taken.email }
+      return signInFailed(request, context, { method: 'passkey', reason, refusal: failed, ...who })
+    }
+    if ('code' in credential) return fail('malformed', {})
     const verified = await context.passkeys.verifyAssertion(credential.value, taken)
-    if (verified === undefined || taken.passkey === undefined) return failed
+    if (verified === undefined || taken.passkey === undefined) {
+      const reason = context.passkeys.assertionFault(credential.value, taken)
+      return fail(reason, { passkeyId: credential.value.id })
+    }
     const { id, publicKey } = taken.passkey
     const login = { kind: 'passkeyLogin', passkeyId: id, publicKey, assertion: verified } as const
     const answer = await context.change(request, login)
@@ -233,7 +241,11 @@ async function takeSession(
   { token, ...about }: { token: string } & Omit<ChangeOf<'passkeySessionTake'>, 'kind' | 'hash'>,
 ): Promise<Extract<AuthAnswer, { kind: 'passkeySession' }> | Refusal> {
   const hash = hashOneTimeToken(token)
-  if (hash === undefined) return failed
+  if (hash === undefined) {
+    if (about.ceremony === 'register') return failed
+    const failure = { method: 'passkey', reason: 'unknown_challenge', refusal: failed } as const
+    return signInFailed(request, context, failure)
+  }
   const answer = await context.change(request, { kind: 'passkeySessionTake', hash, ...about })
   return 'code' in answer || answer.kind !== 'passkeySession' ? unexpectedAnswer(answer) : answer
 }

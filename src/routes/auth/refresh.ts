@@ -4,9 +4,11 @@ import { LoggedIn, RefreshBody } from '../../wire/auth.js'
 import { reader } from '../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
-import { issue, unexpectedAnswer } from './answers.js'
+import { issue, signInFailed, unexpectedAnswer } from './answers.js'
 
 const refreshBody = reader(RefreshBody)
+
+const notOurs = refuse('refresh_invalid', 'Expected a refresh token of this server')
 
 /** POST /v1/auth/refresh: a new token and the next refresh token. Safe to repeat for a moment. */
 const refresh: AuthRoute = {
@@ -27,7 +29,10 @@ const refresh: AuthRoute = {
     const body = refreshBody.bytes(request.body)
     if ('code' in body) return body
     const claim = context.tokens.readRefreshToken(request.namespace, body.value.refresh_token)
-    if (claim === undefined) return refuse('refresh_invalid', 'Expected a refresh token of this server')
+    if (claim === undefined) {
+      const failure = { method: 'refresh', reason: 'unknown_token', refusal: notOurs } as const
+      return signInFailed(request, context, failure)
+    }
     const answer = await context.change(request, { kind: 'refresh', ...claim })
     if ('code' in answer || answer.kind !== 'signedIn') return unexpectedAnswer(answer)
     return json(200, await issue(request, context, answer))

@@ -169,8 +169,9 @@ describe('a sign-in by google', () => {
       error: 'access_denied',
       error_description: 'The e-mail belongs to another account of the provider',
     })
-    expect(types).toEqual(['auth/oauth_login'])
-    expect(records[0]?.payload).toMatchObject({ outcome: 'failure', sid: null })
+    expect(types).toEqual(['auth/login_failed'])
+    const why = { method: 'oauth', reason: 'email_taken', outcome: 'failure', sid: null }
+    expect(records[0]?.payload).toMatchObject(why)
   })
 
   it('tells the application when the user went back', async () => {

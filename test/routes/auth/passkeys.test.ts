@@ -5,6 +5,7 @@ import { passkeyRoutes } from '../../../src/routes/auth/passkeys.js'
 import { type Account, linkToken, outcomeOf, register, tally, tryLogin } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import {
+  type Audited,
   auditsOf,
   refused,
   refusesOtherBodies,
@@ -244,15 +245,50 @@ describe('signing in by a passkey', () => {
     const { token, email, userId } = await newAccount()
     const authenticator = await addPasskey(server, token)
     expect((await signInBy(server, authenticator, { email, counter: 9 })).status).toBe(200)
+    const why = { user_id: userId, sid: null, outcome: 'failure', method: 'passkey', reason: 'old_counter' }
+    const written: (readonly Audited[])[] = []
     for (const counter of [9, 8, 0]) {
-      const { result, records, types } = await auditsOf(server, () =>
+      const { result, records } = await auditsOf(server, () =>
         signInBy(server, authenticator, { email, counter }),
       )
       expect(`${result.status} ${result.body.code}`).toBe(failed)
-      expect(types).toEqual(['auth/passkey_login'])
-      expect(records[0]?.payload).toMatchObject({ user_id: userId, sid: null, outcome: 'failure' })
+      written.push(records)
     }
-    expect((await signInBy(server, authenticator, { email, counter: 10 })).status).toBe(200)
+    expect(written).toMatchObject([[{ type: 'auth/login_failed', payload: { ...why, count: 1 } }], [], []])
+    const { result, records, types } = await auditsOf(server, () =>
+      signInBy(server, authenticator, { email, counter: 10 }),
+    )
+    expect(result.status).toBe(200)
+    expect(types).toEqual(['auth/login_failed', 'auth/passkey_login'])
+    expect(records[0]?.payload).toMatchObject({ ...why, count: 2 })
+  })
+
+  it('leaves a trace that tells a wrong origin from a lost device, and the caller one answer', async () => {
+    const lost = new SoftAuthenticator(passkeyPlace)
+    // It was never registered here.
+    lost.register((await beginRegistration(server, (await newAccount()).token)).creation_options)
+    const reasonOf = async (by: SoftAuthenticator | undefined, deviation: Deviation) => {
+      const { token, email, userId } = await newAccount()
+      const authenticator = by ?? (await addPasskey(server, token))
+      const { result, records } = await auditsOf(server, () =>
+        signInBy(server, authenticator, { email, ...deviation }),
+      )
+      expect(`${result.status} ${result.body.code}`).toBe(failed)
+      expect(records).toMatchObject([{ type: 'auth/login_failed', payload: { user_id: userId, count: 1 } }])
+      const { email_hmac: hmac, method, reason } = records[0]?.payload ?? {}
+      expect([hmac, method]).toEqual([expect.stringMatching(/^[0-9a-f]{64}$/), 'passkey'])
+      return reason
+    }
+    const elsewhere = { origin: 'https://evil.example.org' }
+    expect(await reasonOf(undefined, elsewhere)).toBe('wrong_origin')
+    expect(await reasonOf(lost, {})).toBe('unknown_passkey')
+    expect(await reasonOf(undefined, { challenge: 'AAAA' })).toBe('wrong_challenge')
+  })
+
+  it('leaves no trace of an e-mail that no account has, but one for all of them', async () => {
+    const lost = new SoftAuthenticator(passkeyPlace)
+    const { types } = await auditsOf(server, () => signInBy(server, lost, { email: 'no-one@example.org' }))
+    expect(types).toEqual([])
   })
 
   it('stays open while the password is locked, and leaves it locked', async () => {

@@ -17,15 +17,30 @@ export interface AuthCase {
   key?: () => string
 }
 
-/** Calls without a credential unless one is named. Holds the answer to `outcome`, such as `401 unauthorized`. */
+/**
+ * Calls without a credential unless one is named. Holds the answer to `outcome`, such as `401 unauthorized`; of a failed
+ * sign-in at most the trace is written.
+ */
 export async function refused(
   server: TestServer,
   route: string,
   { outcome, ...call }: TestCall & { outcome: string },
 ): Promise<TestAnswer> {
-  const answer = await leavesUnchanged(server, 'default', () => ask(server, route, { key: null, ...call }))
+  const send = () => ask(server, route, { key: null, ...call })
+  const isSignIn = /^401 (?:passkey_failed|invalid_token|refresh_)/.test(outcome)
+  const answer = isSignIn ? await onlyTraced(server, send) : await leavesUnchanged(server, 'default', send)
   expect(`${answer.status} ${answer.body.code}`, answer.text).toBe(outcome)
   return answer
+}
+
+/** Calls, and holds what was written to the trace of a failed sign-in. */
+async function onlyTraced(server: TestServer, send: () => Promise<TestAnswer>): Promise<TestAnswer> {
+  const seq = async () => (await headOf(server, 'default'))?.seq ?? 0
+  const before = await seq()
+  const { result, types } = await auditsOf(server, send)
+  expect(types.filter((type) => type !== 'auth/login_failed')).toEqual([])
+  expect((await seq()) - before).toBe(types.length)
+  return result
 }
 
 /** An audit record by its type and body. */

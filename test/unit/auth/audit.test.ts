@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { auditBody, auditTypes } from '../../../src/auth/audit.js'
+import { type AuditEvent, auditBody, auditTypes } from '../../../src/auth/audit.js'
 import { isRecordType, isReservedType } from '../../../src/strand/record-type.js'
 import { readJson } from '../../../src/strand/json.js'
 
@@ -19,6 +19,15 @@ describe('an audit record', () => {
       outcome: 'failure',
       request_id: 'r1',
     })
+  })
+
+  it('has method and reason of a failed sign-in, and no reason of several', () => {
+    const body = (failure: AuditEvent['failure']) =>
+      JSON.parse(auditBody({ outcome: 'failure', ...(failure !== undefined && { failure }) }))
+    const one = { method: 'passkey', reason: 'wrong_origin' } as const
+    expect(body(one)).toMatchObject(one)
+    expect(body({ method: 'oauth' })).toMatchObject({ method: 'oauth', reason: null })
+    expect(body(undefined)).not.toHaveProperty('method')
   })
 
   it('tells what is known', () => {

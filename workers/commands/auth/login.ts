@@ -1,10 +1,14 @@
 import { lockedRefusal } from '../../../src/auth/lockout.js'
-import { refuse } from '../../../src/base/errors.js'
+import type { SignInMethod } from '../../../src/auth/sign-in-failure.js'
+import type { UserRow } from '../../../src/auth/user.js'
+import { type Refusal, refuse } from '../../../src/base/errors.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import { recordFailure } from '../../auth/failures.js'
 import { clearFailures, countFailure, guesserOf, lockoutOf } from '../../auth/lockouts.js'
+import { passkeyById } from '../../auth/passkeys.js'
 import { signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
-import { putUser, userByEmail } from '../../auth/users.js'
+import { putUser, userByEmail, userById } from '../../auth/users.js'
 
 /** The one answer to a wrong password, an unknown e-mail and an account without a password. */
 export const invalidCredentials = refuse(
@@ -13,7 +17,23 @@ export const invalidCredentials = refuse(
 )
 
 /** 403 for a right password without a verified e-mail, while that is required. */
-export const notVerified = refuse('email_not_verified', 'Expected a verified e-mail')
+const notVerified = refuse('email_not_verified', 'Expected a verified e-mail')
+
+/** Refuses a sign-in that would be good if the e-mail were verified. */
+export function unverified(namespace: NamespaceState, user: UserRow, method: SignInMethod): () => Refusal {
+  recordFailure(namespace, { user }, { method, reason: 'not_verified' })
+  return () => notVerified
+}
+
+/** Records a sign-in that the front refused; the front answers the caller. */
+export function signInFailed(namespace: NamespaceState, change: ChangeOf<'signInFailed'>): Changed {
+  const { email, passkeyId, method, reason } = change
+  const owner = passkeyId === undefined ? undefined : passkeyById(namespace, passkeyId)?.userId
+  const named = owner === undefined ? undefined : userById(namespace, owner)
+  const user = email === undefined ? named : userByEmail(namespace, email)
+  recordFailure(namespace, { key: email ?? passkeyId, user }, { method, reason })
+  return { kind: 'done' }
+}
 
 /** The state by which a login by password is decided. */
 export function loginState(namespace: NamespaceState, { email, device }: LookupOf<'loginState'>): AuthAnswer {
@@ -41,7 +61,7 @@ export function loginSucceeded(namespace: NamespaceState, change: ChangeOf<'logi
   const current = rehashed === undefined ? user : { ...user, passwordHash: rehashed }
   if (namespace.state.auth.requireEmailVerify && !user.verified) {
     if (rehashed !== undefined) putUser(namespace, current)
-    return () => notVerified
+    return unverified(namespace, user, 'password')
   }
   const signedIn = signIn(namespace, current, ['pwd'])
   namespace.audit('auth/login', { userId, email, sid: signedIn.session.sid })

@@ -1,12 +1,13 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf, LinkPurpose } from '../../../src/protocol/auth-messages.js'
+import { recordFailure } from '../../auth/failures.js'
 import { putLink, takeLink } from '../../auth/links.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { countTogether, nobodysId } from '../../auth/strangers.js'
 import { createUser, userByEmail, userById } from '../../auth/users.js'
-import { notVerified } from './login.js'
+import { unverified } from './login.js'
 
 /**
  * Keeps and mails a link. For an e-mail that the link cannot serve the same is written, and nothing is mailed. Magic
@@ -44,18 +45,26 @@ function serves(namespace: NamespaceState, purpose: LinkPurpose, userId: string 
   return purpose === 'passwordReset' || userById(namespace, userId)?.verified === false
 }
 
+const badLink = refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
+
 /** Signs in by a magic link, and makes the account if there is none. */
 export function magicLinkVerify(namespace: NamespaceState, { hash }: ChangeOf<'magicLinkVerify'>): Changed {
   const link = takeLink(namespace, hash, 'magicLink')
   if (link === undefined) {
-    return refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
+    const row = namespace.find('link', hash)
+    const expired = row?.purpose === 'magicLink' ? row.email : undefined
+    const user = expired === undefined ? undefined : userByEmail(namespace, expired)
+    const reason = expired === undefined ? 'unknown_link' : 'expired_link'
+    recordFailure(namespace, { key: expired, user }, { method: 'magic_link', reason })
+    return () => badLink
   }
   const { email, mailed } = link
   const found = userByEmail(namespace, email)
   const known = found ?? createUser(namespace, { email, verified: mailed, mailboxProven: mailed })
   const user = mailed ? proveMailbox(namespace, known) : known
   if (found === undefined) namespace.audit('auth/register', { userId: user.userId, email })
-  if (namespace.state.auth.requireEmailVerify && !user.verified) return () => notVerified
+  if (namespace.state.auth.requireEmailVerify && !user.verified)
+    return unverified(namespace, user, 'magic_link')
   const signedIn = signIn(namespace, user, ['otp'])
   namespace.audit('auth/magic_link_login', { userId: user.userId, email, sid: signedIn.session.sid })
   return signedIn

@@ -14,7 +14,7 @@ import { findLink } from '../../auth/links.js'
 import type { Outcome } from '../../../src/protocol/messages.js'
 import { namespaceInit } from '../organisms.js'
 import { keyEpochs, keyRotate } from './keys.js'
-import { loginFailed, loginState, loginSucceeded } from './login.js'
+import { loginFailed, loginState, loginSucceeded, signInFailed } from './login.js'
 import { logout } from './logout.js'
 import { linkSend, magicLinkVerify } from './magic-link.js'
 import { userMetadata, userOf } from './me.js'
@@ -52,6 +52,7 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
     kind: 'auth',
     answer: typeof changed === 'function' ? changed() : changed,
     ...(namespace.mailed && { mailed: true }),
+    ...(namespace.failure !== undefined && { failure: namespace.failure }),
   }
   return () => outcome
 }
@@ -65,6 +66,8 @@ function change(namespace: NamespaceState, change: Exclude<Change, { kind: 'name
       return loginSucceeded(namespace, change)
     case 'loginFailed':
       return loginFailed(namespace, change)
+    case 'signInFailed':
+      return signInFailed(namespace, change)
     case 'refresh':
       return refresh(namespace, change)
     case 'logout':

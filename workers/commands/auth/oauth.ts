@@ -1,6 +1,9 @@
+import type { OauthStateRow } from '../../../src/auth/oauth.js'
+import type { SignInReason } from '../../../src/auth/sign-in-failure.js'
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import type { UserRow } from '../../../src/auth/user.js'
+import { recordFailure } from '../../auth/failures.js'
 import { hasIdentity, linkIdentity, userByIdentity } from '../../auth/identities.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
@@ -13,20 +16,31 @@ export function oauthStart(namespace: NamespaceState, { stateHash, row }: Change
   return { kind: 'done' }
 }
 
+const notStartedHere = refuse(
+  'oauth_failed',
+  'Expected a sign-in that this browser started less than ten minutes ago',
+)
+
+function faultOf(
+  row: OauthStateRow,
+  { provider, browserHash }: ChangeOf<'oauthReturn'>,
+  nowMs: number,
+): SignInReason | undefined {
+  if (row.provider !== provider || row.browserHash !== browserHash) return 'other_browser'
+  return row.expiresAtMs > nowMs ? undefined : 'expired_state'
+}
+
 /**
  * Removes a sign-in when the browser that started it returns: it works once. A refusal does not say what was wrong, and
  * returning with another browser's state does not end that browser's sign-in.
  */
 export function oauthReturn(namespace: NamespaceState, change: ChangeOf<'oauthReturn'>): Changed {
-  const { stateHash, provider, browserHash } = change
+  const { stateHash } = change
   const row = namespace.find('oauth-state', stateHash)
-  const isGood =
-    row !== undefined &&
-    row.provider === provider &&
-    row.browserHash === browserHash &&
-    row.expiresAtMs > namespace.nowMs
-  if (!isGood) {
-    return refuse('oauth_failed', 'Expected a sign-in that this browser started less than ten minutes ago')
+  const fault = row === undefined ? 'unknown_state' : faultOf(row, change, namespace.nowMs)
+  if (row === undefined || fault !== undefined) {
+    recordFailure(namespace, {}, { method: 'oauth', reason: fault ?? 'unknown_state' })
+    return () => notStartedHere
   }
   namespace.remove('oauth-state', stateHash)
   return { kind: 'oauthReturn', redirectUri: row.redirectUri, mode: row.mode }
@@ -43,11 +57,12 @@ export function oauthLogin(namespace: NamespaceState, change: ChangeOf<'oauthLog
   if (known !== undefined) return enter(namespace, known)
   const { email } = change
   if (email === undefined) {
-    return refuse('email_not_verified', 'Expected an e-mail that the provider calls verified')
+    recordFailure(namespace, {}, { method: 'oauth', reason: 'email_not_verified' })
+    return () => refuse('email_not_verified', 'Expected an e-mail that the provider calls verified')
   }
   const found = userByEmail(namespace, email)
   if (found !== undefined && hasIdentity(namespace, found.userId, change.provider)) {
-    namespace.audit('auth/oauth_login', { userId: found.userId, email, outcome: 'failure' })
+    recordFailure(namespace, { user: found }, { method: 'oauth', reason: 'email_taken' })
     return () => refuse('email_exists', 'Expected a mailbox of no other account of the provider')
   }
   const user =

@@ -3,6 +3,7 @@ import { decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey-decoys.js
 import { refuse, type Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
+import { recordFailure } from '../../auth/failures.js'
 import { putMail } from '../../auth/outbox.js'
 import {
   dropPasskey,
@@ -15,7 +16,7 @@ import {
 import { sessionById, signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { userByEmail, userById, withoutPassword } from '../../auth/users.js'
-import { notVerified } from './login.js'
+import { unverified } from './login.js'
 import { noSuchUser, sessionOver } from './me.js'
 
 /** The one answer to whatever is wrong with a passkey or its ceremony. */
@@ -87,6 +88,7 @@ export function passkeyAuthentication(
   putPasskeySession(namespace, session, {
     ceremony: 'authenticate',
     named: true,
+    email,
     ...(userId !== undefined && { userId }),
   })
   // Real ones come first, so that an authenticator that tries one after the other finds them soon.
@@ -100,14 +102,27 @@ export function passkeySessionTake(
 ): Changed {
   const { hash, ceremony, userId, passkeyId } = change
   const session = takePasskeySession(namespace, hash)
-  if (session === undefined) return passkeyFailed
-  const expired = session.expiresAtMs <= namespace.nowMs
-  if (expired || session.ceremony !== ceremony) return () => passkeyFailed
+  const expired = session !== undefined && session.expiresAtMs <= namespace.nowMs
+  if (session === undefined || expired || session.ceremony !== ceremony) {
+    if (ceremony === 'authenticate') {
+      const key = session?.email
+      const user = key === undefined ? undefined : userByEmail(namespace, key)
+      const reason = expired ? 'expired_challenge' : 'unknown_challenge'
+      recordFailure(namespace, { key, user }, { method: 'passkey', reason })
+    }
+    return () => passkeyFailed
+  }
   if (ceremony === 'register' && session.userId !== userId) return () => passkeyFailed
-  const { challenge, named } = session
+  const { challenge, named, email } = session
   const found = passkeyId === undefined ? undefined : passkeyById(namespace, passkeyId)
   const serves = found !== undefined && (!named || found.userId === session.userId)
-  return { kind: 'passkeySession', challenge, named, ...(serves && { passkey: found }) }
+  return {
+    kind: 'passkeySession',
+    challenge,
+    named,
+    ...(email !== undefined && { email }),
+    ...(serves && { passkey: found }),
+  }
 }
 
 /** Keeps a passkey whose registration was verified; one id belongs to one user of the namespace. */
@@ -136,15 +151,18 @@ export function passkeyLogin(namespace: NamespaceState, change: ChangeOf<'passke
   const { passkeyId, publicKey, assertion } = change
   const passkey = passkeyById(namespace, passkeyId)
   const user = passkey === undefined ? undefined : userById(namespace, passkey.userId)
-  if (passkey?.publicKey !== publicKey || user === undefined) return passkeyFailed
+  if (passkey?.publicKey !== publicKey || user === undefined) {
+    recordFailure(namespace, { key: passkeyId, user }, { method: 'passkey', reason: 'unknown_passkey' })
+    return () => passkeyFailed
+  }
   const { userId, email } = user
   const sameKind = passkey.backupEligible === assertion.backupEligible
   if (!sameKind || !counterGrows(passkey.counter, assertion.counter)) {
-    namespace.audit('auth/passkey_login', { userId, email, outcome: 'failure' })
+    recordFailure(namespace, { user }, { method: 'passkey', reason: 'old_counter' })
     return () => passkeyFailed
   }
   putPasskey(namespace, { ...passkey, counter: assertion.counter, lastUsedAtMs: namespace.nowMs })
-  if (namespace.state.auth.requireEmailVerify && !user.verified) return () => notVerified
+  if (namespace.state.auth.requireEmailVerify && !user.verified) return unverified(namespace, user, 'passkey')
   const signedIn = signIn(namespace, user, [...passkeyAmr])
   namespace.audit('auth/passkey_login', { userId, email, sid: signedIn.session.sid })
   return signedIn

@@ -1,8 +1,10 @@
+import type { SignInReason } from '../../../src/auth/sign-in-failure.js'
 import { refuse } from '../../../src/base/errors.js'
 import { unreachable } from '../../../src/base/assert.js'
 import { decideRefresh } from '../../../src/auth/refresh-token.js'
 import { rotateSession } from '../../../src/auth/session.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
+import { recordFailure } from '../../auth/failures.js'
 import { endSession, putSession, sessionById } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { userById, withoutPassword } from '../../auth/users.js'
@@ -13,7 +15,11 @@ const unknown = refuse('refresh_invalid', 'Expected the refresh token of a sessi
 export function refresh(namespace: NamespaceState, { sid, generation }: ChangeOf<'refresh'>): Changed {
   const session = sessionById(namespace, sid)
   const user = session === undefined ? undefined : userById(namespace, session.userId)
-  if (session === undefined || user === undefined) return unknown
+  const failed = (reason: SignInReason) => recordFailure(namespace, { user }, { method: 'refresh', reason })
+  if (session === undefined || user === undefined) {
+    failed('session_ended')
+    return () => unknown
+  }
   const decision = decideRefresh(session, generation, namespace.nowMs)
   switch (decision.kind) {
     case 'rotate': {
@@ -29,9 +35,12 @@ export function refresh(namespace: NamespaceState, { sid, generation }: ChangeOf
     case 'repeat':
       return { kind: 'signedIn', user: withoutPassword(user), session, generation: decision.generation }
     case 'expired':
-      return refuse('refresh_expired', 'Expected a refresh token that has not expired')
+      failed('expired_token')
+      return () => refuse('refresh_expired', 'Expected a refresh token that has not expired')
     case 'reused':
       endSession(namespace, user.userId, sid)
+      // It has a record of its own.
+      namespace.failed({ method: 'refresh', reason: 'reused_token', userId: user.userId })
       namespace.audit('auth/refresh_reused', {
         userId: user.userId,
         email: user.email,

@@ -101,6 +101,7 @@ export function userDelete(namespace: NamespaceState, { email }: ChangeOf<'userD
   dropIdentities(namespace, userId)
   dropPasskeys(namespace, userId)
   dropLockouts(namespace, user)
+  namespace.remove('sign-in-failures', user.email)
   namespace.remove('email', email)
   namespace.remove('user', userId)
   namespace.end({ what: 'sub', id: userId, untilMs: tokensEndAtMs(namespace) })
