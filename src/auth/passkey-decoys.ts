@@ -30,22 +30,25 @@ export function decoyIds(key: Uint8Array, { namespace, email }: DecoyOwner, coun
     const chosen = createHmac('sha512', key).update(`id\0${namespace}\0${email}\0${place}`).digest()
     const length = lengths[(chosen[chosen.length - 1] ?? 0) % lengths.length] ?? 32
     const first = chosen.subarray(0, length / 2)
-    return Buffer.concat([first, sealOf(key, first)]).toString('base64url')
+    return Buffer.concat([first, sealOf(key, namespace, first)]).toString('base64url')
   })
 }
 
 /**
  * Whether an id is made up. Registering one is refused like registering another user's; otherwise an attempt would show
- * which ids of a list are real. A real id is mistaken for a made-up one with a chance below 2^-63.
+ * which ids of a list are real. One that was made up in another namespace is as any other id of an authenticator there: only the
+ * namespace that it stands in may know it. A real id is mistaken for a made-up one with a chance below 2^-63.
  */
-export function isDecoy(key: Uint8Array, id: string): boolean {
+export function isDecoy(key: Uint8Array, namespace: string, id: string): boolean {
   const bytes = Buffer.from(id, 'base64url')
   if (!lengths.some((length) => length === bytes.length)) return false
   const first = bytes.subarray(0, bytes.length / 2)
-  return timingSafeEqual(bytes.subarray(bytes.length / 2), sealOf(key, first))
+  return timingSafeEqual(bytes.subarray(bytes.length / 2), sealOf(key, namespace, first))
 }
 
 /** The second half of a made-up id, by which the server recognises it; without the key it looks random. */
-function sealOf(key: Uint8Array, first: Uint8Array): Buffer {
-  return createHmac('sha256', key).update('seal\0').update(first).digest().subarray(0, first.length)
+function sealOf(key: Uint8Array, namespace: string, first: Uint8Array): Buffer {
+  // The ids of the root namespace stay as they were before seals named the namespace.
+  const place = namespace === '' ? 'seal\0' : `seal\0${namespace}\0`
+  return createHmac('sha256', key).update(place).update(first).digest().subarray(0, first.length)
 }

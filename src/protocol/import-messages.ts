@@ -70,6 +70,8 @@ interface StrandImport extends CheckedRecords {
   strand: string
   /** Whether the caller may continue a strand that takes writes (`admin:*`). */
   admin: boolean
+  /** The agents that the caller's key is limited to; empty means no limit. */
+  agents: readonly string[]
   /** Whether the audit strand has recorded this import; without that nothing is changed: `importUntold`. */
   told: boolean
   options: WriteOptions

@@ -1,5 +1,6 @@
 import { Type } from 'typebox'
 import { reachesAgent } from '../auth/namespace.js'
+import { reaches } from '../auth/reach.js'
 import { fromBase64url } from '../base/bytes.js'
 import { auditAgent } from '../base/organism-id.js'
 import { refuse, type Refusal } from '../base/errors.js'
@@ -165,12 +166,6 @@ function decoded(cursor: string): unknown[] | undefined {
 
 /** 400 for a cursor that this route did not make. */
 export const badCursor: Refusal = faultyParameter('?cursor', 'Expected the next_cursor of an earlier page')
-
-/** Whether a principal may reach an agent. */
-export function reaches(agents: readonly string[], agent: string): boolean {
-  if (agents.length === 0) return true
-  return agents.some((one) => (one.endsWith('*') ? agent.startsWith(one.slice(0, -1)) : agent === one))
-}
 
 /** Whether a principal may reach every agent whose name begins with `prefix`, there or not. */
 export function reachesPrefix(agents: readonly string[], prefix: string): boolean {

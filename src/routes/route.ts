@@ -271,6 +271,8 @@ export interface ImportRequest {
   seed?: Uint8Array
   /** Whether the caller may go on with a strand that takes writes. */
   admin: boolean
+  /** The agents that its key is limited to; empty means no limit. */
+  agents: readonly string[]
   /** Why the caller may not import the agent that the manifest names; undefined when it may. */
   agentRefusal(agent: string): Refusal | undefined
 }

@@ -56,13 +56,14 @@ function toImport(request: RouteRequest): ImportRequest | Refusal {
       `Expected Strandfast-Agent-Seed to be a seed of ${seedBytes * 2} hex digits`,
     )
   }
-  const { id: principal, scopes } = request.principal
+  const { id: principal, scopes, agents } = request.principal
   const admin = scopes.has('admin:*')
   const organisms = admin || scopes.has('admin:organisms')
   return {
     gzip: contentEncoding === 'gzip',
     hold: hold === 'true',
     admin,
+    agents,
     principal,
     ...(agentSeed !== '' && { seed: Buffer.from(agentSeed, 'hex') }),
     agentRefusal(agent) {

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits.js'
+import { authKey } from '../../workers/store/auth-table.js'
 import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
 import { AuthShard, codeOf } from '../support/shard/auth-shard.js'
 import { testAuthRules } from '../support/shard/shard.js'
@@ -51,6 +52,24 @@ describe('mails to one mailbox', () => {
     shard.register(email)
     askedOften(purpose)
     expect(countOf(purpose)).toBe(mailsPerKindMax)
+  })
+
+  it.each(purposes)('cost as much once the quota is used up, with an account or without: %s', (purpose) => {
+    shard.register(email)
+    const kept = ['link', 'email-link', 'unsent-mail', 'decoy', 'mail-room'] as const
+    const rows = () => kept.map((kind) => shard.store.auth.count(authKey('', kind, '')))
+    const added = (to: string) => {
+      const before = rows()
+      shard.sendLink({ purpose, email: to })
+      return rows().map((count, at) => count - (before[at] ?? 0))
+    }
+    askedOften(purpose, mailsPerKindMax)
+    // The first one makes the rows that the others change.
+    for (const to of [email, 'nobody@example.com']) added(to)
+    expect(countOf(purpose)).toBeGreaterThanOrEqual(mailsPerKindMax)
+    const [known, unknown] = [added(email), added('nobody@example.com')]
+    if (purpose !== 'magicLink') expect(known).toEqual(unknown)
+    expect(known).toEqual([1, 1, 1, 0, 0])
   })
 
   it.each(purposes)('leave other kinds their quota: %s', (purpose) => {

@@ -17,7 +17,8 @@ export interface LinkOwner {
 
 /**
  * Keeps a link for an e-mail, which need not have an account, and mails it if it has a token to mail. A link whose mail
- * is over the mailbox's limit is not kept: nobody would ever have its token, and it would replace one that was mailed.
+ * is over the mailbox's limit would replace one that was mailed, and nobody would ever have its token: it is kept aside for a
+ * short while, since as much has to be written.
  * @returns false when the mailbox has been mailed as many links of this purpose as it may
  */
 export function putLink(namespace: NamespaceState, { email, served }: LinkOwner, draft: LinkDraft): boolean {
@@ -28,10 +29,11 @@ export function putLink(namespace: NamespaceState, { email, served }: LinkOwner,
   }
   const { expiresAtMs } = draft
   const mail = { kind, to: email, organismId: namespace.id, token, expiresAtMs }
-  if (!putMail(namespace, mail, served)) return false
-  const endsAtMs = served ? expiresAtMs : Math.min(expiresAtMs, namespace.nowMs + UNSERVED_MS)
-  keepLink(namespace, email, { ...draft, expiresAtMs: endsAtMs })
-  return true
+  const inRoom = putMail(namespace, mail, served)
+  const endsAtMs = served && inRoom ? expiresAtMs : Math.min(expiresAtMs, namespace.nowMs + UNSERVED_MS)
+  // No e-mail begins with a space.
+  keepLink(namespace, inRoom ? email : ` ${email}`, { ...draft, expiresAtMs: endsAtMs })
+  return inRoom
 }
 
 function keepLink(namespace: NamespaceState, email: string, draft: LinkDraft): void {

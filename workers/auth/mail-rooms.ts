@@ -16,10 +16,10 @@ export interface RoomAsked extends Pick<AuthMail, 'kind' | 'to'> {
  */
 export function takeMailRoom(namespace: NamespaceState, { kind, to, served }: RoomAsked): boolean {
   const row = namespace.find('mail-room', to) ?? {}
-  const fullAtMs = takeRoom(row[kind] ?? 0, namespace.nowMs)
-  if (fullAtMs === undefined) return false
-  const rooms: RoomsRow = { ...row, [kind]: served ? fullAtMs : (row[kind] ?? 0) }
+  const before = row[kind] ?? 0
+  const fullAtMs = takeRoom(before, namespace.nowMs)
+  const rooms: RoomsRow = { ...row, [kind]: served ? (fullAtMs ?? before) : before }
   // Kept for as long as if the mail had been counted, so that the row of a mail that serves nobody looks the same.
-  namespace.put(['mail-room', to], rooms, Math.max(fullAtMs, ...Object.values(rooms)))
-  return true
+  namespace.put(['mail-room', to], rooms, Math.max(fullAtMs ?? before, ...Object.values(rooms)))
+  return fullAtMs !== undefined
 }

@@ -18,18 +18,18 @@ const UNSENT_MS = 60_000
 
 /**
  * Puts a mail into the outbox, in the transaction of its cause, unless its mailbox was sent enough mails of its kind
- * (docs/adr/0032-strangers-and-devices.md). A mail that is not `served` is never sent, but the same is computed and
- * written, so that time does not reveal who has an account.
+ * (docs/adr/0032-strangers-and-devices.md). A mail that is not `served`, or for which there is no room, is never sent, but the
+ * same is computed and written, so that time does not reveal who has an account.
  * @returns whether there was room for it
  */
 export function putMail(namespace: NamespaceState, mail: AuthMail, served = true): boolean {
-  if (!takeMailRoom(namespace, { kind: mail.kind, to: mail.to, served })) return false
+  const inRoom = takeMailRoom(namespace, { kind: mail.kind, to: mail.to, served })
   const id = Buffer.from(namespace.state.random(ID_BYTES)).toString('hex')
   const bytes = sealed(namespace.state, { id, attempts: 0, mail })
-  if (served) namespace.queueMail(mailKey(namespace.nowMs, id), bytes)
+  if (served && inRoom) namespace.queueMail(mailKey(namespace.nowMs, id), bytes)
   else namespace.put(['unsent-mail', id], bytes.toString('base64'), namespace.nowMs + UNSENT_MS)
   namespace.mailed = true
-  return true
+  return inRoom
 }
 
 /** Mails whose next try is due. */

@@ -1,4 +1,5 @@
 import { memberAddress, memberOrganism } from '../../src/auth/namespace.js'
+import { reaches } from '../../src/auth/reach.js'
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
@@ -67,7 +68,8 @@ function applyPart(
   part.dropUntil(found?.head.seq ?? -1)
   if (part.empty) return told(found, 0)
   const judge = judgeOf(state, found, group)
-  const inTheWay = partRefusal(state, { found, part, admin: command.admin, judge }, group)
+  const { admin, agents } = command
+  const inTheWay = edgeRefusal(part, agents) ?? partRefusal(state, { found, part, admin, judge }, group)
   if (inTheWay !== undefined) return inTheWay
   if (!command.told) return untold
   const agent = found ?? newAgent(state, { command, part }, group)
@@ -245,6 +247,19 @@ function oweErasures(agent: Agent, part: CheckedPart, group: CommitGroup): void 
   if (owed.size + agent.owedErasures.length === 0) return
   agent.owedErasures = [...owed]
   group.changeAgent(agent.name, { owedErasures: agent.owedErasures })
+}
+
+/** 403 for a new edge to an agent that the caller's key does not reach, as where it is made by its route. */
+function edgeRefusal(part: CheckedPart, agents: readonly string[]): Refusal | undefined {
+  for (const { seq } of agents.length === 0 ? [] : part.records) {
+    const effect = part.effectOf(seq)
+    if (effect?.kind !== 'edge' || !effect.live || reaches(agents, effect.dst)) continue
+    return refuse(
+      'forbidden',
+      `Expected a key that reaches agent "${effect.dst}", to which record ${seq} leads`,
+    )
+  }
+  return undefined
 }
 
 /** Why the new records of a part cannot be imported. */

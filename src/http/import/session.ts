@@ -199,8 +199,8 @@ export class ImportSession {
 
   #commandOf(records: CheckedRecords) {
     const { agent, strand } = this.#manifest
-    const { admin } = this.#request
-    return { kind: 'strandImport', agent, strand, ...records, admin, options: {} } as const
+    const { admin, agents } = this.#request
+    return { kind: 'strandImport', agent, strand, ...records, admin, agents, options: {} } as const
   }
 
   async #commit(records: CheckedRecords): Promise<Refusal | undefined> {

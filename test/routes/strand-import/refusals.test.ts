@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { SignedStrand, textOf, type Line } from '../../client/signed-strand.js'
-import { ask, headOf, newAgent } from '../../support/http/answers.js'
+import { ask, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
 import { importTo } from '../../support/shard/imports.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
@@ -210,6 +210,23 @@ describe('a strand that is there', () => {
     const { status, body } = await send(other.exportLines(2))
     expect([status, body.code]).toEqual([409, 'agent_exists'])
     expect((await headOf(server, own.agent))?.seq).toBe(1)
+  })
+})
+
+describe('an edge of an import', () => {
+  it('needs the right to the agent that it leads to, unless it is there already', async () => {
+    const own = new SignedStrand(`made-${made++}`, 70)
+    own.append({ type: 'edge/add', body: { src: own.agent, dst: 'there', edge_type: 'knows', weight: 1 } })
+    const limited = await scopedKey(server, ['agents:admin'], [own.agent])
+    const byKey = (key: string, lines: string) => importTo(server, lines, { key, headers: seedOf(70) })
+    const refused = await byKey(limited.key, own.exportText())
+    expect([refused.status, refused.body.code]).toEqual([403, 'forbidden'])
+    expect(refused.body.detail).toContain('"there"')
+    expect(await headOf(server, own.agent)).toBeUndefined()
+    const wider = await scopedKey(server, ['agents:admin'], [own.agent, 'the*'])
+    expect((await byKey(wider.key, own.exportText())).status).toBe(200)
+    const again = await byKey(limited.key, own.exportText())
+    expect([again.status, again.body.skipped]).toEqual([200, 2])
   })
 })
 

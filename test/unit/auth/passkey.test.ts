@@ -37,14 +37,18 @@ describe('made-up credential ids', () => {
 
   it('are known again by this server, and no other id is taken for one', () => {
     for (const id of decoyIds(key, owner, 10)) {
-      expect(isDecoy(key, id)).toBe(true)
-      expect(isDecoy(decoyKey(Buffer.alloc(32, 8)), id)).toBe(false)
+      expect(isDecoy(key, owner.namespace, id)).toBe(true)
+      expect(isDecoy(decoyKey(Buffer.alloc(32, 8)), owner.namespace, id)).toBe(false)
+      // Registering the ids of a list in a namespace of one's own must not show which of them are real.
+      expect(isDecoy(key, 'other', id)).toBe(false)
       const bytes = Buffer.from(id, 'base64url')
       bytes[0] = (bytes[0] ?? 0) ^ 1
-      expect(isDecoy(key, bytes.toString('base64url'))).toBe(false)
+      expect(isDecoy(key, owner.namespace, bytes.toString('base64url'))).toBe(false)
     }
+    for (const id of decoyIds(key, { ...owner, namespace: 'acme' }, 10))
+      expect(['', 'acme', 'acm'].map((one) => isDecoy(key, one, id))).toEqual([false, true, false])
     for (const length of [0, 1, 16, 20, 32, 33, 48, 64, 1_023]) {
-      expect(isDecoy(key, randomBytes(length).toString('base64url'))).toBe(false)
+      expect(isDecoy(key, owner.namespace, randomBytes(length).toString('base64url'))).toBe(false)
     }
   })
 })

@@ -36,7 +36,7 @@ function tellOfLink(
   const alone = inRoom && who.userId !== undefined
   countTogether(namespace, { type, counted: !alone })
   if (alone) namespace.audit(type, who)
-  else if (inRoom) namespace.auditNothing(type, { ...who, userId: nobodysId })
+  else namespace.auditNothing(type, { ...who, userId: nobodysId })
 }
 
 function serves(namespace: NamespaceState, purpose: LinkPurpose, userId: string | undefined): boolean {

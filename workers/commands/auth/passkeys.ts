@@ -135,7 +135,7 @@ export function passkeyRegister(namespace: NamespaceState, change: ChangeOf<'pas
   const stale = staleness(namespace, { userId, sid }, agoSecsMax)
   if (stale !== undefined) return stale
   const taken = passkeyById(namespace, passkey.id) !== undefined
-  if (taken || isDecoy(decoyKey(namespace.state.masterSeed), passkey.id)) return passkeyFailed
+  if (taken || isDecoy(decoyKey(namespace.state.masterSeed), namespace.id, passkey.id)) return passkeyFailed
   if (passkeysOf(namespace, userId).length >= limits.passkeysPerUserMax) return tooMany
   putPasskey(namespace, { ...passkey, userId, createdAtMs: namespace.nowMs })
   namespace.audit('auth/passkey_registered', { userId, email: user.email, sid })

@@ -22,7 +22,9 @@ export function register(namespace: NamespaceState, change: ChangeOf<'register'>
     const mailsOut = verifyLink?.mailToken !== undefined
     const inRoom = mailsOut ? putMail(namespace, mail) : takeMailRoom(namespace, { ...mail, served: true })
     countTogether(namespace, { type: 'auth/register', counted: !inRoom })
-    if (inRoom) namespace.audit('auth/register', { userId: owner.userId, email, outcome: 'failure' })
+    const who = { userId: owner.userId, email, outcome: 'failure' } as const
+    if (inRoom) namespace.audit('auth/register', who)
+    else namespace.auditNothing('auth/register', who)
     return { kind: 'registered' }
   }
   const user = createUser(namespace, { email, passwordHash, verified: false, mailboxProven: false })
