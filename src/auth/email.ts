@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { domainToASCII } from 'node:url'
+import { hasIgnorable } from './shown-text.js'
 
 /** HKDF info of the key for `emailHmac`, derived from the master seed. */
 export const emailHmacInfo = 'strandfast/email-hmac/v1'
@@ -23,7 +24,8 @@ const asciiDomain =
 /**
  * The one form of an address that names its mailbox: trimmed, NFC, lower-cased, the domain in ASCII. It is what is
  * stored, compared and mailed to: mail to the text as typed could reach another mailbox, since letters such as the
- * Kelvin sign become ASCII ones. Addresses without a dot in the domain and IP literals are not accepted.
+ * Kelvin sign become ASCII ones. Code points that nothing shows are not accepted, nor are addresses
+ * without a dot in the domain and IP literals.
  * @returns `undefined` when `text` is no address of at most 254 bytes
  */
 export function normalizeEmail(text: string): string | undefined {
@@ -33,7 +35,7 @@ export function normalizeEmail(text: string): string | undefined {
   const at = folded.lastIndexOf('@')
   const local = folded.slice(0, at)
   const typed = folded.slice(at + 1)
-  if (at < 1 || !localPart.test(local) || !typedDomain.test(typed)) return undefined
+  if (at < 1 || !localPart.test(local) || !typedDomain.test(typed) || hasIgnorable(folded)) return undefined
   const domain = domainToASCII(typed)
   if (!asciiDomain.test(domain) || Buffer.byteLength(local) > LOCAL_BYTES_MAX) return undefined
   const email = `${local}@${domain}`

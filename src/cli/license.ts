@@ -6,6 +6,7 @@ import { isFileSystemError } from '../base/durable-file.js'
 import { openAuthority } from '../data-directory/license-authority.js'
 import { keyPairFromSeed } from '../strand/keys.js'
 import { exitCodes } from './exit-codes.js'
+import { printable } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 import { settingsOf } from './read-settings.js'
 
@@ -66,7 +67,8 @@ function readGrant(args: string[]): Asked {
   if (!options.ok) return options
   const { licensee, days } = options.values
   const name = licensee?.trim() ?? ''
-  if (name === '' || name.length > LICENSEE_CHARS_MAX) return wrong('Expected --licensee with a name')
+  if (name === '' || name.length > LICENSEE_CHARS_MAX || printable(name) !== name)
+    return wrong('Expected --licensee with a name')
   if (!/^[1-9]\d{0,4}$/.test(days) || Number(days) > DAYS_MAX) {
     return wrong(`Expected --days from 1 to ${DAYS_MAX}`)
   }

@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
 import { documented } from './documented.js'
-import { NextCursor, UnixMs } from './primitives.js'
+import { DisplayName, NextCursor, UnixMs } from './primitives.js'
 import { Proposed } from './proposals.js'
 
 /** What a scoped key can be allowed to do. */
@@ -46,7 +46,7 @@ const key = {
 /** Body of POST /v1/admin/api-keys. */
 export const ApiKeyCreateBody = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 128 }),
+    name: DisplayName,
     scopes: ScopeList,
     agents: Type.Optional(AgentList),
     expires_in_secs: Type.Optional(

@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
 import { organismIdPattern } from '../base/organism-id.js'
 import { documented, documentedParts } from './documented.js'
-import { AgentAddress, AgentName, NextCursor, UnixMs, ZoneName } from './primitives.js'
+import { AgentAddress, AgentName, DisplayName, NextCursor, UnixMs, ZoneName } from './primitives.js'
 
 /*
  * Bodies and answers of the organism routes (docs/adr/0017-organisms.md).
@@ -28,7 +28,7 @@ export const OrganismCreateBody = Type.Object(
           'server or to JavaScript (`default`, `auth`, `server`, `constructor`, `__proto__`, …) are refused in any case',
       }),
     ),
-    name: OrganismName,
+    name: DisplayName,
     agents: Type.Optional(
       Type.Array(Type.Object({ name: AgentName, zone: ZoneName }, { additionalProperties: false }), {
         maxItems: limits.organismAgentsMax,

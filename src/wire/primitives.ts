@@ -11,6 +11,15 @@ export const agentAddressPattern = '^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}(::[A-Za-z
 
 export const AgentName = Type.String({ pattern: agentNamePattern, description: 'Name of a new agent' })
 export const AgentAddress = Type.String({ pattern: agentAddressPattern, description: 'Name of an agent' })
+/** Control characters, line separators, and characters that change the direction of a text. */
+const misleading = '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200e\\u200f\\u2028-\\u202e\\u2066-\\u2069\\ufeff'
+/** A name for people, as a caller may choose it. */
+export const DisplayName = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  pattern: `^[^${misleading}]*$`,
+  description: 'For people. Without control characters and those that change the direction of a text',
+})
 export const ZoneName = Type.Enum([...zones], { description: 'What may happen to records once written' })
 export const Hash = Type.String({ pattern: '^[0-9a-f]{64}$', description: 'SHA-256, bare hex' })
 export const PrefixedHash = Type.String({

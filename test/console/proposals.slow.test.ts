@@ -207,8 +207,8 @@ describe.skipIf(noBrowser)('proposals in the console', () => {
     await page.locator('.diff li').first().waitFor()
     expect(await page.locator('.diff li').allTextContents()).toEqual([
       '−Goes: write every record',
-      '+Comes: delete records whose draft is there',
-      ' Stays: read records whose owner is "$jwt.sub"',
+      '+Comes: delete records whose "draft" is there',
+      ' Stays: read records whose "owner" is "$jwt.sub"',
     ])
     await page.goto(`${server.url}/console#/proposals/${zone.body.proposal_id}`)
     await page.getByText('Goes: protected').waitFor()

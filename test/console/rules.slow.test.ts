@@ -186,9 +186,9 @@ describe.skipIf(noBrowser)('rules in the console', () => {
     const page = await open('notes')
     await tryAs(page, 'ada@example.com')
     expect(await summary(page).textContent()).toBe('Saved rules: 1 of 5 records allowed, the others hidden.')
-    expect(await saidOf(page, 2)).toEqual(['allowed\nrule 1: owner is "$jwt.sub"'])
-    expect(await saidOf(page, 3)).toEqual(['hidden\nrule 1 wants: owner is "$jwt.sub"; it is "usr_other"'])
-    expect(await saidOf(page, 4)).toEqual(['hidden\nrule 1 wants: owner is "$jwt.sub"; it is not there'])
+    expect(await saidOf(page, 2)).toEqual(['allowed\nrule 1: "owner" is "$jwt.sub"'])
+    expect(await saidOf(page, 3)).toEqual(['hidden\nrule 1 wants: "owner" is "$jwt.sub"; it is "usr_other"'])
+    expect(await saidOf(page, 4)).toEqual(['hidden\nrule 1 wants: "owner" is "$jwt.sub"; it is not there'])
     await page.getByRole('button', { name: 'Add a rule' }).click()
     const rule = page.getByRole('group', { name: 'Rule 2: users may' })
     await rule.getByLabel('Field').fill('team')
@@ -197,15 +197,15 @@ describe.skipIf(noBrowser)('rules in the console', () => {
       .filter({ hasText: 'Edited rules: 2 of 5 records allowed; 1 record changed.' })
       .waitFor()
     expect(await saidOf(page, 3)).toEqual([
-      'hidden\nrule 1 wants: owner is "$jwt.sub"; it is "usr_other"',
-      'allowed changed\nrule 2: team is "$jwt.app_metadata.team"',
+      'hidden\nrule 1 wants: "owner" is "$jwt.sub"; it is "usr_other"',
+      'allowed changed\nrule 2: "team" is "$jwt.app_metadata.team"',
     ])
     await page.getByLabel('Only records that the edited rules change').check()
     expect(await page.getByRole('table', { name: 'Tried records' }).getByRole('rowheader').count()).toBe(1)
     await page.getByLabel('Claims of the token').fill('{"sub":"usr_other","email":"o@example.com"}')
     await summary(page).filter({ hasText: 'Edited rules: 1 of 5 records allowed; 0 records' }).waitFor()
     await page.getByLabel('Only records that the edited rules change').uncheck()
-    expect((await saidOf(page, 4))[1]).toContain('rule 2: the token has no $jwt.app_metadata.team')
+    expect((await saidOf(page, 4))[1]).toContain('rule 2: the token has no "$jwt.app_metadata.team"')
     await page.getByLabel('Delete and restore').check()
     await summary(page)
       .filter({ hasText: 'No saved rule is about delete: the server answers 403.' })

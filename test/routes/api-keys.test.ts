@@ -44,6 +44,9 @@ describe('making a key', () => {
   it.each([
     ['no name', { scopes: ['ingest'] }],
     ['an empty name', { name: '', scopes: ['ingest'] }],
+    ['a name that turns around', { name: 'a\u202eb', scopes: ['ingest'] }],
+    ['a name of two lines', { name: 'a\nb', scopes: ['ingest'] }],
+    ['a name with a BOM', { name: 'a\ufeffb', scopes: ['ingest'] }],
     ['no scopes', { name: 'x' }],
     ['an empty list of scopes', { name: 'x', scopes: [] }],
     ['another scope', { name: 'x', scopes: ['root'] }],

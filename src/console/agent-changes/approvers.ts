@@ -1,3 +1,4 @@
+import { escapeUnseen } from '../../auth/shown-text.js'
 import type { ApiKey, Zone } from '../../client/index.js'
 import { type SignedIn, may, type WhoAmI } from '../shell/session.js'
 
@@ -54,7 +55,7 @@ export function approversOf(
   // The root key belongs to the line of no other key.
   const isRootAble = who.principal !== 'root'
   return {
-    names: [...(isRootAble ? ['the root key'] : []), ...able.map(({ name }) => `“${name}”`)],
+    names: [...(isRootAble ? ['the root key'] : []), ...able.map(({ name }) => `“${escapeUnseen(name)}”`)],
     lines: new Set(able.map(({ line }) => line)).size + (isRootAble ? 1 : 0),
     needed: zone === 'immutable_core' ? 2 : 1,
   }

@@ -4,6 +4,7 @@ import { Dialog } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
 import { counted, keyDigits } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
+import { Name } from '../parts/texts.js'
 import { TypedConfirmation } from '../parts/typed.js'
 import type { SignedIn } from '../shell/session.js'
 
@@ -30,7 +31,9 @@ export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () =
   }
   return (
     <Dialog title={`Delete ${name}`} class="dialog" close={close}>
-      <h2>Delete the key “{name}”</h2>
+      <h2>
+        Delete the key “<Name text={name} />”
+      </h2>
       <WhatEnds session={session} apiKey={apiKey} />
       <form
         onSubmit={(event) => {

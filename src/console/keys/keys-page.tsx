@@ -6,7 +6,7 @@ import { type Loaded, useLoaded } from '../parts/load.js'
 import { useNow } from '../parts/now.js'
 import { Pages } from '../parts/pages.js'
 import { principalText } from '../parts/principal.js'
-import { Empty, Failure, Loading, ScopedButton, Time } from '../parts/texts.js'
+import { Empty, Failure, Loading, Name, ScopedButton, Time } from '../parts/texts.js'
 import { type SignedIn, may, type WhoAmI } from '../shell/session.js'
 import { scopeMeanings } from '../shell/words.js'
 import { DeleteKey } from './delete-key.js'
@@ -152,7 +152,9 @@ function KeyRow(props: { apiKey: ApiKey; isOwn: boolean; maker: string | undefin
     <CardRow
       head={
         <>
-          <span class="key-name">{name}</span>
+          <span class="key-name">
+            <Name text={name} />
+          </span>
           <span class="muted">
             {' '}
             <code title={id}>…{keyDigits(id)}</code>
@@ -167,7 +169,9 @@ function KeyRow(props: { apiKey: ApiKey; isOwn: boolean; maker: string | undefin
       <CardCell name="Agents">
         {agents.length === 0 ? 'All' : <Words words={agents} titleOf={() => undefined} />}
       </CardCell>
-      <CardCell name="Made by">{maker ?? principalText(madeBy)}</CardCell>
+      <CardCell name="Made by">
+        {maker === undefined ? principalText(madeBy) : <Name text={maker} />}
+      </CardCell>
       <CardCell name="Made">
         <Time ms={createdAtMs} />
       </CardCell>

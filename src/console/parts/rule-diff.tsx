@@ -1,5 +1,7 @@
+import type { ComponentChildren } from 'preact'
 import type { Proposal } from '../../client/index.js'
 import { operatorWords } from './operators.js'
+import { Quoted } from './texts.js'
 
 /** One rule for users. */
 export type Policy = NonNullable<NonNullable<Proposal['change']>['policies']>[number]
@@ -23,11 +25,23 @@ function keyOf({ actions, conditions, types }: Policy): string {
 }
 
 function policyText({ actions, conditions, types }: Policy): Pick<DiffRow, 'text' | 'more'> {
-  const parts = conditions.map(conditionText)
-  const records = parts.length === 0 ? 'every record' : `records whose ${parts.join(' and ')}`
+  const more =
+    conditions.length === 0 ? (
+      'every record'
+    ) : (
+      <>
+        records whose <Conditions all={conditions} />
+      </>
+    )
+  const of = types === undefined ? '' : `, of ${typesText(types)}`
   return {
     text: actions.join(', '),
-    more: types === undefined ? records : `${records}, of ${typesText(types)}`,
+    more: (
+      <>
+        {more}
+        {of}
+      </>
+    ),
   }
 }
 
@@ -36,18 +50,37 @@ export function typesText(types: readonly string[] | undefined): string {
   return types === undefined ? 'records of applications' : `type ${types.join(' or ')}`
 }
 
-/** A condition in words. */
-export function conditionText({ field, op, value }: Policy['conditions'][number]): string {
-  return op === 'exists' && typeof value === 'boolean'
-    ? `${field} ${value ? 'is there' : 'is not there'}`
-    : `${field} ${operatorWords[op]} ${JSON.stringify(value)}`
+/** Conditions in words: what somebody wrote stands in quotes, so that it reads as nothing else. */
+export function Conditions({ all }: { all: Policy['conditions'] }) {
+  return (
+    <>
+      {all.map(({ field, op, value }, at) => (
+        // Conditions have no identity but their place.
+        <span key={at}>
+          {at > 0 && ' and '}
+          <Quoted value={field} />{' '}
+          {op === 'exists' && typeof value === 'boolean' ? (
+            value ? (
+              'is there'
+            ) : (
+              'is not there'
+            )
+          ) : (
+            <>
+              {operatorWords[op]} <Quoted value={value} />
+            </>
+          )}
+        </span>
+      ))}
+    </>
+  )
 }
 
 /** A line of a change: what goes, what comes, what stays. */
 export interface DiffRow {
   sign: '−' | '+' | ' '
   text: string
-  more: string
+  more: ComponentChildren
 }
 
 const diffWords: Record<DiffRow['sign'], { name: string; word: string }> = {

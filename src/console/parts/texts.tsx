@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
+import { escapeUnseen, mixesScripts, quotedText } from '../../auth/shown-text.js'
 import { exactTimeText, keyDigits, shortHash, timeText } from './format.js'
 
 /** A moment in the zone of the reader; the exact one in UTC on hover. */
@@ -53,6 +54,32 @@ export function CopyButton({ text, name }: { text: string; name: string }) {
     >
       {said === '' ? 'Copy' : said}
     </button>
+  )
+}
+
+/** A text or value that somebody chose, in quotes: nothing in it is unseen, nor taken for what stands around it. */
+export function Quoted({ value }: { value: unknown }) {
+  return (
+    <bdi>
+      <code>{quotedText(value)}</code>
+    </bdi>
+  )
+}
+
+/** A name or e-mail that somebody chose; marked where a word of it mixes scripts, of which letters look alike. */
+export function Name({ text }: { text: string }) {
+  return (
+    <>
+      <bdi>{escapeUnseen(text)}</bdi>
+      {mixesScripts(text) && (
+        <span
+          class="badge"
+          title="Letters of several scripts stand in one word: it may look like another name"
+        >
+          mixed scripts
+        </span>
+      )}
+    </>
   )
 }
 

@@ -2,7 +2,7 @@ import type { Proposal } from '../../client/index.js'
 import { countText, keyDigits, msOf, shortHash } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
 import { Diff, type Policy, policyRows } from '../parts/rule-diff.js'
-import { CopyButton, Failure, Time } from '../parts/texts.js'
+import { CopyButton, Failure, Name, Quoted, Time } from '../parts/texts.js'
 import { BodyTree } from '../records/body-tree.js'
 import { agentLink } from '../route.js'
 import { type SignedIn, may } from '../shell/session.js'
@@ -53,7 +53,7 @@ function OfAgent({ session, proposal }: ChangeProps) {
   if (change?.edge !== undefined) {
     return (
       <p>
-        The edge of type <code>{change.edge.edge_type}</code> from {proposal.agent} to {change.edge.dst}
+        The edge of type <Quoted value={change.edge.edge_type} /> from {proposal.agent} to {change.edge.dst}
       </p>
     )
   }
@@ -122,7 +122,9 @@ function ProposedKey({ apiKey }: { apiKey: NonNullable<NonNullable<Proposal['cha
   return (
     <dl class="facts">
       <dt>Name</dt>
-      <dd>{name}</dd>
+      <dd>
+        <Name text={name} />
+      </dd>
       <dt>Id</dt>
       <dd class="long">
         <code>{id}</code>

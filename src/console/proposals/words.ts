@@ -1,3 +1,4 @@
+import { escapeUnseen } from '../../auth/shown-text.js'
 import type { Proposal } from '../../client/index.js'
 
 /** What a proposal would do, in a few words. */
@@ -18,7 +19,7 @@ export function whatText({ action, change }: Proposal): string {
     case 'rotate_key':
       return 'Change the key'
     case 'make_api_key':
-      return `Make the API key “${change?.api_key?.name ?? ''}”`
+      return `Make the API key “${escapeUnseen(change?.api_key?.name ?? '')}”`
   }
 }
 

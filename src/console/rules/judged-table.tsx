@@ -1,9 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { Policy, PolicyAction } from '../../auth/row-policy.js'
+import { quotedText } from '../../auth/shown-text.js'
 import { fieldOf } from '../../strand/condition.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { countText, lineText } from '../parts/format.js'
-import { conditionText, typesText } from '../parts/rule-diff.js'
+import { Conditions, typesText } from '../parts/rule-diff.js'
+import { Quoted } from '../parts/texts.js'
 import type { RecordRow } from '../records/record-row.js'
 import { agentLink } from '../route.js'
 import type { Judgement, Reason } from './judge.js'
@@ -93,7 +95,7 @@ function Says(props: {
       </span>
       {reasons.map((reason) => (
         <span key={reason.rule} class="muted">
-          {reasonText(reason, rules, row)}
+          <Why reason={reason} rules={rules} row={row} />
         </span>
       ))}
       {more > 0 && <span class="muted">and {more} more</span>}
@@ -102,19 +104,38 @@ function Says(props: {
   )
 }
 
-function reasonText(reason: Reason, rules: readonly Policy[], { members, type }: RecordRow): string {
-  const rule = rules[reason.rule]
+function Why({ reason, rules, row }: { reason: Reason; rules: readonly Policy[]; row: RecordRow }) {
+  const { conditions = [], types } = rules[reason.rule] ?? {}
   const name = `rule ${reason.rule + 1}`
   if (reason.kind === 'allows') {
-    const all = rule?.conditions.map(conditionText).join(' and ') ?? ''
-    return `${name}: ${all === '' ? 'every record' : all}`
+    return (
+      <>
+        {name}: {conditions.length === 0 ? 'every record' : <Conditions all={conditions} />}
+      </>
+    )
   }
-  if (reason.kind === 'types') return `${name} is about ${typesText(rule?.types)}, not ${type}`
-  const condition = rule?.conditions[reason.condition]
-  if (condition === undefined) return name
-  if (reason.kind === 'lacks') return `${name}: the token has no ${String(condition.value)}`
-  const found = fieldOf(members, condition.field)
-  return `${name} wants: ${conditionText(condition)}; it is ${valueText(found)}`
+  if (reason.kind === 'types') {
+    return (
+      <>
+        {name} is about {typesText(types)}, not {row.type}
+      </>
+    )
+  }
+  const condition = conditions[reason.condition]
+  if (condition === undefined) return <>{name}</>
+  if (reason.kind === 'lacks') {
+    return (
+      <>
+        {name}: the token has no <Quoted value={condition.value} />
+      </>
+    )
+  }
+  return (
+    <>
+      {name} wants: <Conditions all={[condition]} />; it is{' '}
+      <bdi>{valueText(fieldOf(row.members, condition.field))}</bdi>
+    </>
+  )
 }
 
 /** A value in a few characters, however large it is. */
@@ -122,5 +143,5 @@ function valueText(value: unknown): string {
   if (value === undefined) return 'not there'
   if (Array.isArray(value)) return 'a list'
   if (typeof value === 'object' && value !== null) return 'an object'
-  return JSON.stringify(typeof value === 'string' ? value.slice(0, VALUE_CHARACTERS) : value)
+  return quotedText(typeof value === 'string' ? value.slice(0, VALUE_CHARACTERS) : value)
 }

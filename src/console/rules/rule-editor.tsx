@@ -1,6 +1,8 @@
 import { useRef } from 'preact/hooks'
 import { policyActions } from '../../auth/row-policy.js'
+import { escapeUnseen } from '../../auth/shown-text.js'
 import { type ConditionDraft, emptyCondition } from '../records/filter.js'
+import { Quoted } from '../parts/texts.js'
 import { Condition } from '../records/filter-form.js'
 import {
   draftsOf,
@@ -94,6 +96,16 @@ export function RuleEditor({ edited, set }: { edited: EditedRules; set: (edited:
   )
 }
 
+/** Shows what a field of a form does not: characters that are not seen. */
+function Unseen({ field, value }: ConditionDraft) {
+  if (escapeUnseen(field + value) === field + value) return null
+  return (
+    <p class="problem">
+      There are characters that are not seen: <Quoted value={field} /> <Quoted value={value} />
+    </p>
+  )
+}
+
 function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | undefined) => void }) {
   const { number, rule, set } = props
   const { actions, conditions, types } = rule
@@ -127,12 +139,10 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
       </div>
       <p class="muted">{conditions.length === 0 ? 'every record' : 'records of which all of this holds:'}</p>
       {conditions.map((condition, at) => (
-        <Condition
-          key={at}
-          condition={condition}
-          values={CLAIMS_ID}
-          set={(changed) => setCondition(at, changed)}
-        />
+        <div key={at}>
+          <Condition condition={condition} values={CLAIMS_ID} set={(changed) => setCondition(at, changed)} />
+          <Unseen {...condition} />
+        </div>
       ))}
       <label class="field">
         Of these types

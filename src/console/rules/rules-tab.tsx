@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
+import { escapeUnseen } from '../../auth/shown-text.js'
 import { type Policy, policyWarnings } from '../../auth/row-policy.js'
 import type { AgentStatusResponse } from '../../client/index.js'
 import { useLoaded } from '../parts/load.js'
@@ -117,7 +118,7 @@ function Remarks(props: {
       <div role="alert">
         {problems.map((problem) => (
           <p key={problem} class="problem">
-            {problem}
+            {escapeUnseen(problem)}
           </p>
         ))}
       </div>
@@ -126,7 +127,7 @@ function Remarks(props: {
           <p>The server accepts this, and warns:</p>
           <ul>
             {warnings.map((warning) => (
-              <li key={warning}>{warning}</li>
+              <li key={warning}>{escapeUnseen(warning)}</li>
             ))}
           </ul>
         </div>

@@ -5,7 +5,7 @@ import { Dialog } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
 import { countText, keyDigits } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
-import { CopyButton, Empty, Failure, Loading, Time } from '../parts/texts.js'
+import { CopyButton, Empty, Failure, Loading, Name, Time } from '../parts/texts.js'
 import { TypedConfirmation } from '../parts/typed.js'
 import { usersLink } from '../route.js'
 import { useDefaultAgent } from '../shell/namespaces.js'
@@ -36,7 +36,9 @@ export function UserPage(props: { session: SignedIn; organism: string | undefine
         <a href={list}>{organism === undefined ? 'Users' : `Users of ${organism}`}</a>{' '}
         <span aria-hidden="true">/</span>
       </p>
-      <h1 class="agent-name">{email}</h1>
+      <h1 class="agent-name">
+        <Name text={email} />
+      </h1>
       {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
       {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the user" />}
       {loaded.kind === 'loaded' && loaded.value === undefined && (
@@ -131,7 +133,9 @@ function Deleting(props: { service: ServiceClient; user: User; list: string; clo
   }
   return (
     <Dialog title="Delete this user" class="dialog" close={close}>
-      <h2>Delete {user.email}?</h2>
+      <h2>
+        Delete <Name text={user.email} />?
+      </h2>
       <p>
         <strong>Ends at once:</strong> every session and token, the password, the passkeys and both metadata
         objects. This cannot be undone.

@@ -5,7 +5,7 @@ import { Choice } from '../parts/choice.js'
 import { counted, keyDigits } from '../parts/format.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
-import { Empty, Failure, Loading, Time } from '../parts/texts.js'
+import { Empty, Failure, Loading, Name, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
 import { useOrganisms } from '../shell/namespaces.js'
 import { may, type Scope, type SignedIn } from '../shell/session.js'
@@ -156,7 +156,7 @@ function Row({ user, organism }: { user: User; organism: string | undefined }) {
     <CardRow
       head={
         <a class="whole" href={usersLink(organism, user.email)}>
-          {user.email}
+          <Name text={user.email} />
         </a>
       }
     >

@@ -59,6 +59,14 @@ describe('an e-mail address', () => {
     'a\u202e@b.c',
     'a@b\u200d.c',
     'a\u00ad@b.c',
+    // Letters and marks, which nothing shows.
+    'a\ufe0f@b.c',
+    'a\u3164@b.c',
+    'a\u115f@b.c',
+    'a\u034f@b.c',
+    'a\u{e0100}@b.c',
+    'a@b\ufe0fc.de',
+    'a@b\uffa0.de',
   ])('%j is none', (typed) => {
     expect(normalizeEmail(typed)).toBeUndefined()
   })

@@ -1,0 +1,48 @@
+/*
+ * Texts that somebody chose and somebody else decides by: e-mails, names, fields and values of rules. A text must not look like
+ * another one (Unicode Technical Report 36, Unicode Technical Standard 39).
+ */
+
+/** Whether a text has code points that nothing shows: joiners, fillers, selectors and tags (Default_Ignorable_Code_Point). */
+export function hasIgnorable(text: string): boolean {
+  return /\p{Default_Ignorable_Code_Point}/u.test(text)
+}
+
+/** Code points that are not seen, that change the direction or the line of what follows, or that look like a space. */
+const unseen = /[\p{Cc}\p{Cs}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Zl}\p{Zp}]|(?! )\p{Zs}/gu
+
+/** A text with such code points as JSON escapes them, so that they are seen. */
+export function escapeUnseen(text: string): string {
+  return text.replace(unseen, (found) =>
+    Array.from({ length: found.length }, (_none, at) => escaped(found.charCodeAt(at))).join(''),
+  )
+}
+
+function escaped(unit: number): string {
+  return `\\u${unit.toString(16).padStart(4, '0')}`
+}
+
+/** A value as JSON on one line, with quotes around a text: nothing in it can be taken for what stands around it. */
+export function quotedText(value: unknown): string {
+  return escapeUnseen(JSON.stringify(value) ?? String(value))
+}
+
+/** Scripts of which one word has only one; those of Chinese, Japanese and Korean are written together. */
+const scripts = [
+  /\p{Script=Latin}/u,
+  /\p{Script=Cyrillic}/u,
+  /\p{Script=Greek}/u,
+  /\p{Script=Armenian}/u,
+  /\p{Script=Hebrew}/u,
+  /\p{Script=Arabic}/u,
+  /\p{Script=Georgian}/u,
+  /\p{Script=Cherokee}/u,
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Script=Bopomofo}]/u,
+]
+
+/** Whether a word of a text has letters of several scripts, of which some look alike. */
+export function mixesScripts(text: string): boolean {
+  return text
+    .split(/[^\p{L}\p{M}\p{N}]+/u)
+    .some((word) => scripts.filter((script) => script.test(word)).length > 1)
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { escapeUnseen, hasIgnorable, mixesScripts, quotedText } from '../../../src/auth/shown-text.js'
+
+describe('a text that is shown', () => {
+  it.each([
+    ['plain text, 1 + 1', 'plain text, 1 + 1'],
+    ['naïve 日本 שלום', 'naïve 日本 שלום'],
+    ['a\u202eb', 'a\\u202eb'],
+    ['a\u200bb\u2060c\u00add', 'a\\u200bb\\u2060c\\u00add'],
+    ['a\tb\nc\0', 'a\\u0009b\\u000ac\\u0000'],
+    ['a\u00a0b\u3000c', 'a\\u00a0b\\u3000c'],
+    ['a\u{e0041}b', 'a\\udb40\\udc41b'],
+    ['a\u3164b\ufe0f', 'a\\u3164b\\ufe0f'],
+  ])('has what is not seen as JSON escapes it: %j', (text, shown) => {
+    expect(escapeUnseen(text)).toBe(shown)
+  })
+
+  it('stands in quotes that it cannot close', () => {
+    expect(quotedText('owner" is "you')).toBe('"owner\\" is \\"you"')
+    expect(quotedText(['a\u202e', 1, null])).toBe('["a\\u202e",1,null]')
+    expect(quotedText(undefined)).toBe('undefined')
+    expect(JSON.parse(quotedText('a\u{e0041}\u200b\n'))).toBe('a\u{e0041}\u200b\n')
+  })
+
+  it.each([
+    ['paypal', false],
+    ['pаypal', true],
+    ['Анна Smith', false],
+    ['ελ-GR', false],
+    ['Gооgle keys', true],
+    ['東京タワー', false],
+    ['漢字abc', true],
+    ['user42', false],
+  ])('mixes scripts in a word: %s %s', (text, mixes) => {
+    expect(mixesScripts(text)).toBe(mixes)
+  })
+
+  it('has code points that nothing shows, or none', () => {
+    expect(['a', 'é', '👍'].some(hasIgnorable)).toBe(false)
+    expect(['a\u200d', '\u3164', '\ufe0f', '\u{e0100}', '\u115f', '\u034f'].every(hasIgnorable)).toBe(true)
+  })
+})
