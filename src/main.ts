@@ -27,6 +27,7 @@ import { endProcess } from './server/process-end.js'
 import { frontListener, makeDefaultAgent, makeShards, shardsListener, storeFlushOf } from './server/shards.js'
 import { mainServices, type Services } from './server/services.js'
 import { makeSink } from './server/sink.js'
+import { standingsBy } from './server/standings.js'
 import { ServerState } from './server/state.js'
 import { Stopped, Waiting } from './server/waiting.js'
 import type { Config } from './settings/config.js'
@@ -148,7 +149,7 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const readOnly = () => state.readOnly
   const isOwn = (shard: number) => threads.has(shard)
   const keys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
-  const proposals = new ProposalClock({ shards, isOwn, readOnly })
+  const proposals = new ProposalClock({ shards, isOwn, readOnly, standings: standingsBy(config, parts) })
   const authServices = await makeAuthServices(config, { directory, shards, isOwn, log, told })
   if (authServices !== undefined) parts.pools.push(authServices.passwords)
   const askedAuth = authServices && (ways?.auth(authServices) ?? authServices)

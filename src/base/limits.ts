@@ -3,6 +3,7 @@ import { conditionLimits } from './condition-limits.js'
 import { frontLimits } from './front-limits.js'
 import { assertRelated } from './limit-relations.js'
 import { outboundLimits } from './outbound-limits.js'
+import { proposalLimits } from './proposal-limits.js'
 
 /** Every bound of the server, each with its unit (docs/GUARANTEES.md, Bounds). */
 export const limits = {
@@ -309,28 +310,6 @@ export const limits = {
   graphCallRowsMax: 2_048,
   /** How far a strand's clock may run ahead of the machine's, milliseconds (docs/adr/0006-clocks.md). */
   clockAheadMsMax: 60_000,
-  /** Days after which a proposal that nobody decided about expires (docs/adr/0014-proposals.md). */
-  proposalDays: 7,
-  /** Days for which an ended proposal keeps a row of its own; after that it is read from the strand. */
-  proposalRowDays: 30,
-  /** Rows of proposals that one search for old ones goes through. */
-  proposalAgingRows: 256,
-  /** Milliseconds between the end of such a search through all rows and the next one. */
-  proposalAgingMs: 3_600_000,
-  /** How many rows a proposal that is read from the strand counts for in a page. */
-  proposalOfStrandRows: 8,
-  /** Open proposals of one agent: a change of its zone ends them all, in one commit. */
-  proposalsOpenMax: 1_000,
-  /** Open proposals that do not erase: there is always room for keys to erase. */
-  proposalsNotErasingMax: 900,
-  /** Open proposals of one line of keys. */
-  proposalsOfLineMax: 500,
-  /** Open proposals of all users together, so that there is room for those of keys. */
-  proposalsOfUsersMax: 400,
-  /** Open proposals of one user. */
-  proposalsOfUserMax: 32,
-  /** Milliseconds between searches for proposals that are due. */
-  proposalSweepMs: 1_000,
   /** Rotations of one agent's key: a stored record names its key by one byte. */
   keyRotationsMax: 255,
   /** Threads that hash passwords; fewer where there are fewer cores. */
@@ -395,5 +374,6 @@ export const limits = {
   ...conditionLimits,
   ...frontLimits,
   ...outboundLimits,
+  ...proposalLimits,
 } as const
 assertRelated(limits)

@@ -1,4 +1,7 @@
 import { limits } from '../base/limits.js'
+import type { Refusal } from '../base/errors.js'
+import type { ProposalPlace, Standing } from '../protocol/proposal-messages.js'
+import { endAuthors } from './ended-authors.js'
 import type { Shards } from './shards.js'
 
 /** What the clock of proposals needs. */
@@ -8,6 +11,8 @@ export interface ProposalClockParts {
   isOwn(shard: number): boolean
   /** True while nothing may be written. */
   readOnly(): boolean
+  /** What keys and users may still do. */
+  standings(principals: readonly string[]): Promise<Standing[] | Refusal>
 }
 
 /**
@@ -16,7 +21,7 @@ export interface ProposalClockParts {
  */
 export class ProposalClock {
   readonly #parts: ProposalClockParts
-  #timer: NodeJS.Timeout | undefined
+  #timers: NodeJS.Timeout[] = []
   /** Shards that have not answered the last look yet. */
   readonly #asked = new Set<number>()
 
@@ -26,7 +31,10 @@ export class ProposalClock {
 
   /** Starts looking. Resolves when everything is decided that came due while the server was off. */
   async start(): Promise<void> {
-    this.#timer = setInterval(() => this.#tick(), limits.proposalSweepMs)
+    this.#timers = [
+      setInterval(() => this.#tick(), limits.proposalSweepMs),
+      setInterval(() => void this.#endAuthors(), limits.proposalAuthorsMs),
+    ]
     if (this.#parts.readOnly()) return
     const { shards, isOwn } = this.#parts
     const all = Array.from({ length: shards.count }, (_none, shard) => shard)
@@ -34,7 +42,7 @@ export class ProposalClock {
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    for (const timer of this.#timers) clearInterval(timer)
   }
 
   #tick(): void {
@@ -45,14 +53,46 @@ export class ProposalClock {
   }
 
   /**
-   * Sweeps one shard until nothing that is due is left. A shard that cannot answer now is asked again at the next look.
+   * Sweeps one shard until nothing that is due is left. A shard that cannot answer now is asked again at the next look,
+   * and so is one whose proposals are of authors that cannot be looked up now.
    */
   async #sweep(shard: number): Promise<void> {
     this.#asked.add(shard)
-    for (let left = true; left;) {
-      const outcome = await this.#parts.shards.askOne(shard, { kind: 'proposalsSweep', options: {} })
-      left = outcome.kind === 'swept' && outcome.left
+    let standings: Standing[] | Refusal = []
+    for (let left = true; left && !('code' in standings);) {
+      const outcome = await this.#parts.shards.askOne(shard, {
+        kind: 'proposalsSweep',
+        standings,
+        options: {},
+      })
+      if (outcome.kind !== 'swept') break
+      const { authors = [] } = outcome
+      left = outcome.left || authors.length > 0
+      standings = await this.#parts.standings(authors)
     }
     this.#asked.delete(shard)
+  }
+
+  /** Ends what is open of keys and users that were deleted or have expired, where that was not done when they were. */
+  async #endAuthors(): Promise<void> {
+    const { shards, isOwn, readOnly } = this.#parts
+    for (let shard = 0; shard < shards.count && !readOnly(); shard++) {
+      if (isOwn(shard)) await this.#endAuthorsOf(shard)
+    }
+  }
+
+  async #endAuthorsOf(shard: number): Promise<void> {
+    const { shards, standings } = this.#parts
+    let after: ProposalPlace | undefined
+    do {
+      const command = { kind: 'proposalAuthors', ...(after !== undefined && { after }) } as const
+      const page = await shards.askOne(shard, command)
+      if (page.kind !== 'authors') return
+      const found = await standings(page.principals)
+      if ('code' in found) return
+      const ended = found.filter(({ valid }) => !valid).map(({ principal }) => principal)
+      if (ended.length > 0) await endAuthors(shards, ended, shard)
+      after = page.next
+    } while (after !== undefined)
   }
 }

@@ -1,4 +1,4 @@
-import type { Policy } from '../auth/row-policy.js'
+import type { Policy, PolicyClaims } from '../auth/row-policy.js'
 import type { EdgeAction, KeyAction, ProposalState, RecordAction } from '../strand/proposal.js'
 import type { Zone } from '../strand/zone.js'
 import type { WriteOptions } from './command-options.js'
@@ -64,12 +64,46 @@ export function lineOf({ principal, line }: Author): string {
   return line ?? principal
 }
 
-/** One vote on a proposal. */
+/** What a caller can say of a proposal. */
+export type VoteName = 'approve' | 'reject' | 'cancel'
+
+/** One vote on a proposal; `withdrawn` ends the approval of a key that was deleted or has expired. */
 export interface Vote extends Author {
-  vote: 'approve' | 'reject' | 'cancel'
+  vote: VoteName | 'withdrawn'
   atMs: number
   /** The seq of its record; absent in rows of earlier versions and in imported ones. */
   seq?: number
+}
+
+/** The approvals that count: those that were not withdrawn. */
+export function approvalsOf(votes: readonly Vote[]): Vote[] {
+  const withdrawn = new Set(
+    votes.filter(({ vote }) => vote === 'withdrawn').map(({ principal }) => principal),
+  )
+  return votes.filter(({ vote, principal }) => vote === 'approve' && !withdrawn.has(principal))
+}
+
+/** What is known of a principal, a key or a user, that has proposed or approved something. */
+export interface Standing {
+  principal: string
+  /** The key or the account is there, and has not expired. */
+  valid: boolean
+  /** Of a user: the claims that its tokens carry from now on. */
+  claims?: PolicyClaims
+}
+
+/** Whether the standing of a principal is looked up before its proposal is applied: it can be deleted, or expire. */
+export function canEnd(principal: string): boolean {
+  return principal.startsWith('key_') || principal.startsWith('user:')
+}
+
+/**
+ * Principals that were active on this server in a proposal and can end: its proposer, and whoever has approved it. Those
+ * of imported proposals may belong to another server.
+ */
+export function authorsOf({ proposer, votes, importedAtMs }: ProposalRow): string[] {
+  const voters = approvalsOf(votes).flatMap(({ principal, seq }) => (seq === undefined ? [] : [principal]))
+  return [...(importedAtMs === undefined ? [proposer] : []), ...voters].filter(canEnd)
 }
 
 /** A proposal as it is kept. */
@@ -133,17 +167,38 @@ interface ProposalDecide extends Author {
   agent: string
   /** Of the proposal. */
   seq: number
-  vote: Vote['vote']
+  vote: VoteName
   /** When the voting key was made; absent for the root key. */
   keyMadeAtMs?: number
   /** Whether the principal may do everything (`admin:*`). */
   admin: boolean
+  /** Of the authors of the proposal, for an approval. */
+  standings?: readonly Standing[]
   options: WriteOptions
 }
 
-/** Ends some of the proposals that are due. Answered by `swept`. */
+/**
+ * Ends some of the proposals that are due. Answered by `swept`, with the authors whose standings it lacks: their
+ * proposals wait for the next sweep.
+ */
 interface ProposalsSweep {
   kind: 'proposalsSweep'
+  standings?: readonly Standing[]
+  options: WriteOptions
+}
+
+/** The authors of one proposal, or of open ones from a place on. Answered by `authors`. */
+interface ProposalAuthors {
+  kind: 'proposalAuthors'
+  of?: { agent: string; seq: number }
+  after?: ProposalPlace
+}
+
+/** Cancels the open proposals of principals that have ended, and withdraws their approvals. Answered by `authors`. */
+interface AuthorsEnd {
+  kind: 'authorsEnd'
+  principals: readonly string[]
+  after?: ProposalPlace
   options: WriteOptions
 }
 
@@ -176,6 +231,15 @@ interface ProposalList {
 interface SweptOutcome {
   kind: 'swept'
   left: boolean
+  /** Whose standings are needed to apply what is due. */
+  authors?: string[]
+}
+
+/** Authors of proposals, and where to continue; no place at the end. */
+interface AuthorsOutcome {
+  kind: 'authors'
+  principals: string[]
+  next?: ProposalPlace
 }
 
 /** Proposals in wire JSON, and where to continue; no place at the end. */
@@ -191,7 +255,14 @@ export interface ProposalRules {
 }
 
 /** Everything about zones and proposals that a shard can be asked. */
-export type ProposalCommand = AgentZoneSet | AgentKeyRotate | ProposalDecide | ProposalsSweep | ProposalList
+export type ProposalCommand =
+  | AgentZoneSet
+  | AgentKeyRotate
+  | ProposalDecide
+  | ProposalsSweep
+  | ProposalList
+  | ProposalAuthors
+  | AuthorsEnd
 
 /** Everything that it can answer to that, beside replies. */
-export type ProposalOutcome = SweptOutcome | ProposalsOutcome
+export type ProposalOutcome = SweptOutcome | ProposalsOutcome | AuthorsOutcome

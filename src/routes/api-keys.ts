@@ -164,7 +164,10 @@ const remove: HandlerRoute = {
     })
     // Also where it is gone already: the thread may have ended before it told of the deletion.
     const gone = outcome.kind === 'reply' || ('code' in outcome && outcome.code === 'not_found')
-    if (gone) context.apiKeys.remove(keyId)
+    if (gone) {
+      context.apiKeys.remove(keyId)
+      await context.endAuthors([keyId])
+    }
     return answerOf(outcome)
   },
 }

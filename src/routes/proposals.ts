@@ -1,11 +1,12 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import type { CommandOf } from '../protocol/messages.js'
 import type { ProposalPlace } from '../protocol/proposal-messages.js'
 import { parseProposalId, proposalStates, type ProposalState } from '../strand/proposal.js'
 import { AgentAddress, Cursor } from '../wire/primitives.js'
 import { ProposalPage, ProposalStateName, ProposalView } from '../wire/proposals.js'
-import { unexpected } from './answers.js'
+import { answerOf, unexpected } from './answers.js'
 import {
   authorOf,
   badCursor,
@@ -17,14 +18,7 @@ import {
   reachableAgent,
   writeOptions,
 } from './parameters.js'
-import type {
-  AddressedCommand,
-  Answer,
-  CommandRoute,
-  HandlerRoute,
-  RouteContext,
-  RouteRequest,
-} from './route.js'
+import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
 /** GET /v1/proposals: those of one agent, or of all. */
 const list: HandlerRoute = {
@@ -149,14 +143,14 @@ const summaries = {
 type VoteName = keyof typeof summaries
 
 /** POST /v1/proposals/:id/approve, /reject, /cancel */
-function voteRoute(vote: VoteName): CommandRoute {
+function voteRoute(vote: VoteName): HandlerRoute {
   const anyProposer = {
     scope: 'records:delete',
     orScopes: ['records:erase', 'agents:admin'],
     users: true,
   } as const
   return {
-    kind: 'command',
+    kind: 'handler',
     method: 'post',
     path: `/v1/proposals/:proposal_id/${vote}`,
     ...(vote === 'cancel' ? anyProposer : { scope: 'proposals:decide' }),
@@ -168,11 +162,27 @@ function voteRoute(vote: VoteName): CommandRoute {
       answers: { 200: ProposalView },
       idempotent: true,
     },
-    toCommand: (request) => voteCommand(request, vote),
+    handle: (request, context) => takeVote(request, context, vote),
   }
 }
 
-function voteCommand(request: RouteRequest, vote: VoteName): AddressedCommand | Refusal {
+async function takeVote(
+  request: RouteRequest,
+  context: RouteContext,
+  vote: VoteName,
+): Promise<Answer | Refusal> {
+  const asked = voteCommand(request, vote)
+  if ('code' in asked) return asked
+  const { agent, seq } = asked
+  if (vote !== 'approve') return answerOf(await context.ask(agent, asked))
+  const authors = await context.ask(agent, { kind: 'proposalAuthors', of: { agent, seq } })
+  if (authors.kind !== 'authors') return unexpected(authors)
+  const standings = await context.standings(authors.principals)
+  if ('code' in standings) return standings
+  return answerOf(await context.ask(agent, { ...asked, standings }))
+}
+
+function voteCommand(request: RouteRequest, vote: VoteName): CommandOf<'proposalDecide'> | Refusal {
   const parsed = parseProposalId(request.params[0] ?? '')
   if (parsed === undefined)
     return faultyParameter(':proposal_id', 'Expected the proposal_id of a proposal: p_<seq>_<agent>')
@@ -187,7 +197,7 @@ function voteCommand(request: RouteRequest, vote: VoteName): AddressedCommand | 
     admin: scopes.has('admin:*'),
     ...(key !== undefined && { keyMadeAtMs: key.row.createdAtMs }),
   }
-  return { agent, command: { ...decide, ...voter } }
+  return { ...decide, ...voter }
 }
 
 export const proposalRoutes = [list, voteRoute('approve'), voteRoute('reject'), voteRoute('cancel')]

@@ -5,6 +5,7 @@ import type { ErrorCode, Refusal } from '../base/errors.js'
 import type { RandomBytes } from '../base/random.js'
 import type { EventHead } from '../protocol/record-messages.js'
 import type { ApiKeyRow } from '../protocol/api-key-messages.js'
+import type { Standing } from '../protocol/proposal-messages.js'
 import type { Command, Outcome } from '../protocol/messages.js'
 import type { Signing, UserAccess } from '../protocol/command-options.js'
 import type { Scope } from '../wire/api-keys.js'
@@ -98,6 +99,10 @@ export interface RouteContext {
   /** Work on a read-only view, in the pool. */
   read: StrandReaders
   apiKeys: ApiKeyRegistry
+  /** What keys and users may still do that have proposed or approved something. */
+  standings(principals: readonly string[]): Promise<Standing[] | Refusal>
+  /** Cancels the open proposals of principals that have ended, and withdraws their approvals. */
+  endAuthors(principals: readonly string[]): Promise<void>
   tickets: TicketIssuer
   readiness(): Refusal | undefined | Promise<Refusal | undefined>
   /** What the server is and how it is set, without secrets. */

@@ -4,6 +4,7 @@ import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { version } from '../base/version.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
+import { endAuthors } from '../dispatch/ended-authors.js'
 import type { Readers } from '../dispatch/reader-pool.js'
 import { parseAddressRanges } from '../http/client-address.js'
 import type { Bounds, BoundSettings } from '../http/bounds.js'
@@ -25,6 +26,7 @@ import { tellAudit } from './audit.js'
 import { authOff, type AuthParts } from './auth.js'
 import type { FrontParts } from './parts.js'
 import type { Services } from './services.js'
+import { standingsBy } from './standings.js'
 import type { Standing } from './state.js'
 
 /** What making the handling of requests needs. */
@@ -59,7 +61,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
     onError,
     rates: ratesOf(config, bounds),
     credentials: credentialsOf(config, around),
-    context: contextOf(around),
+    context: contextOf(config, around),
     ingest: ingestBy(config, parts, onError),
     exports: new ExportSender({ shards, readers, uploads, onError }),
     imports: new ImportReceiver({
@@ -82,7 +84,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
   }
 }
 
-function contextOf({ parts, routes, services }: Surroundings): RouteContext {
+function contextOf(config: Config, { parts, routes, services }: Surroundings): RouteContext {
   const { shards, readers, apiKeys, tickets } = parts
   const { readiness, server, metrics, metricFamilies, lastUses } = services
   return {
@@ -98,6 +100,8 @@ function contextOf({ parts, routes, services }: Surroundings): RouteContext {
       remove: (keyId) => apiKeys.remove(keyId),
       lastUses,
     },
+    standings: standingsBy(config, parts),
+    endAuthors: (principals) => endAuthors(shards, principals),
     tickets,
     readiness,
     server,

@@ -62,7 +62,9 @@ const Line = Type.String({
 const VoteView = Type.Object({
   principal: PrincipalId,
   line: Line,
-  vote: Type.Enum(['approve', 'reject', 'cancel']),
+  vote: Type.Enum(['approve', 'reject', 'cancel', 'withdrawn'], {
+    description: 'withdrawn: the approval of this key ended when the key was deleted or expired',
+  }),
   at_ms: UnixMs,
 })
 
@@ -108,7 +110,9 @@ export const ProposalView = Type.Object({
   expires_at_ms: UnixMs,
   ended_at_ms: Type.Union([UnixMs, Type.Null()]),
   reason: Type.Union([Type.String(), Type.Null()], {
-    description: 'Why it was rejected where nobody voted so: what stood in its way when its time came',
+    description:
+      'Why it was rejected where nobody voted so: what stood in its way when its time came, or superseded; ' +
+      'proposer_ended where it was cancelled because its key or user was deleted, or its key has expired',
   }),
 })
 export type ProposalView = Static<typeof ProposalView>

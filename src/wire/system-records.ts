@@ -54,7 +54,7 @@ export const systemBodies = {
     Type.Object({
       proposal: Hash,
       proposal_seq: Seq,
-      vote: Type.Enum(['approve', 'reject', 'cancel']),
+      vote: Type.Enum(['approve', 'reject', 'cancel', 'withdrawn']),
       principal,
       line,
     }),

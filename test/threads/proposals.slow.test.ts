@@ -67,7 +67,7 @@ function adminVote(...asked: Parameters<typeof vote>): Command {
   return { ...vote(...asked), admin: true }
 }
 
-const sweep: Command = { kind: 'proposalsSweep', options: {} }
+const sweep: CommandOf<'proposalsSweep'> = { kind: 'proposalsSweep', options: {} }
 
 function proposals(state?: 'proposed' | 'applied'): { proposal_id: string; state: string }[] {
   const listed = shard.ask({
@@ -157,7 +157,7 @@ describe('zone governed', () => {
     const madeAtMs = shard.nowMs
     shard.ask(mutate('delete', [agent, hash], 'user::usr_1'))
     shard.nowMs += MINUTE_MS
-    shard.ask(sweep)
+    shard.ask({ ...sweep, standings: [{ principal: 'user::usr_1', valid: true }] })
     const [, proposal, tombstone, applied] = story(agent).map(([, body]) => body)
     expect(types(agent)).toEqual(['record', 'sys/proposal', 'sys/tombstone', 'sys/applied'])
     expect(proposal).toEqual({
@@ -511,6 +511,54 @@ describe('the open proposals about records of one agent', () => {
     const zone = replyOf(shard.ask(setZone(agent, 'free'))).proposal_id
     expect(replyOf(shard.ask(vote(zone, 'approve'))).state).toBe('applied')
     expect(proposals('proposed')).toEqual([])
+  })
+})
+
+describe('the proposer of a proposal that is due or approved', () => {
+  const key = 'key_a'
+  const user = 'user::usr_1'
+  const claims = { sub: 'usr_1', email: 'ann@example.org', app_metadata: {}, user_metadata: {} }
+
+  function proposed(zone: Zone, principal: string): string {
+    const agent = agentIn(zone)
+    return replyOf(shard.ask(mutate('delete', [agent, write(agent)], principal))).proposal_id
+  }
+
+  it.each([
+    ['a key that is there', key, { valid: true }, 'applied'],
+    ['a key that is gone', key, { valid: false }, 'cancelled'],
+    ['a user without a policy any more', user, { valid: true, claims }, 'rejected'],
+    ['a user who is gone', user, { valid: false }, 'cancelled'],
+  ] as const)('is looked up before it is applied: %s', (...[, principal, standing, state]) => {
+    const standings = [{ principal, ...standing }]
+    const due = proposed('governed', principal)
+    shard.nowMs += MINUTE_MS
+    expect(shard.ask(sweep)).toEqual({ kind: 'swept', left: false, authors: [principal] })
+    expect(proposals().map((one) => one.state)).toEqual(['proposed'])
+    expect(shard.ask({ ...sweep, standings })).toEqual({
+      kind: 'swept',
+      left: false,
+    })
+    expect(proposals().find((one) => one.proposal_id === due)?.state).toBe(state)
+    const waiting = proposed('protected', principal)
+    expect(codeOf(shard.ask(vote(waiting, 'approve')))).toBe('unavailable')
+    expect(replyOf(shard.ask({ ...vote(waiting, 'approve'), standings })).state).toBe(state)
+  })
+
+  it('ends its proposals and its approvals with it, page by page', () => {
+    const agent = agentIn('protected')
+    for (let n = 0; n < 70; n++) replyOf(shard.ask(mutate('delete', [agent, write(agent, n)], key)))
+    replyOf(shard.ask(mutate('delete', [agent, write(agent)], 'key_b')))
+    const authors = { kind: 'proposalAuthors' } as const
+    expect(shard.ask(authors)).toEqual({ kind: 'authors', principals: [key, 'key_b'] })
+    const ending: Command = { kind: 'authorsEnd', principals: [key], options: {} }
+    const first = shard.ask(ending)
+    expect(first).toMatchObject({ kind: 'authors', next: { agentNo: expect.any(Number) } })
+    expect(proposals('proposed')).toHaveLength(7)
+    const { next } = first as { next: { agentNo: number; seq: number } }
+    expect(shard.ask({ ...ending, after: next })).toEqual({ kind: 'authors', principals: [] })
+    expect(proposals('proposed')).toHaveLength(1)
+    expect(shard.ask(authors)).toEqual({ kind: 'authors', principals: ['key_b'] })
   })
 })
 

@@ -6,7 +6,7 @@ import { isReservedType } from '../../src/strand/record-type.js'
 import { mutationDone } from '../../src/wire/render.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { requestMutation } from '../mutations/request.js'
-import { covers, grantOf, isRefused, notAllowed } from '../shard/row-access.js'
+import { covers, grantOf, isRefused, notAllowed, policyActionOf } from '../shard/row-access.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import type { Agent } from '../store/agent.js'
 import type { StoredRecord } from '../store/record-codec.js'
@@ -24,7 +24,7 @@ export function recordMutate(
   group: CommitGroup,
 ): Decision {
   const { action, access, hash } = command
-  const needs = action === 'erase' ? 'erase' : 'delete'
+  const needs = policyActionOf(action)
   const agent = targetAgent(state, { ...command, emerge: false, needs }, group)
   if ('code' in agent) return agent
   const record = state.store.findRecord(agent, hash)

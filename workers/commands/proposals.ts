@@ -3,11 +3,16 @@ import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import {
+  approvalsOf,
   authorOf,
+  authorsOf,
+  canEnd,
   lineOf,
+  type Author,
   type Mutation,
   type ProposalPlace,
   type ProposalRow,
+  type Standing,
   type Vote,
 } from '../../src/protocol/proposal-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
@@ -15,7 +20,14 @@ import { proposalId } from '../../src/strand/proposal.js'
 import type { ProposalView } from '../../src/wire/proposals.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { keepProposal, proposalAt } from '../mutations/pending.js'
-import { approvalsNeeded, end, recordsToResolve, resolve, type Open } from '../mutations/resolve.js'
+import {
+  approvalsNeeded,
+  end,
+  proposerEnded,
+  recordsToResolve,
+  resolve,
+  type Open,
+} from '../mutations/resolve.js'
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
 
@@ -43,9 +55,11 @@ export function proposalDecide(
     (agent.importing ? importOpen(agent.name) : undefined) ??
     closedRefusal(state, row) ??
     voterRefusal(row, command) ??
+    standingRefusal({ agent, row }, command) ??
     group.reserve(recordsToResolve(state, { agent, row }, group))
   if (refusal !== undefined) return refusal
-  const after = decided(state, { agent, row: takeVote(state, { agent, row }, { command, group }) }, group)
+  const voted = { agent, row: takeVote(state, { agent, row }, { command, group }) }
+  const after = decided(state, voted, { standings: command.standings ?? [], group })
   return () => ({ kind: 'reply', status: 200, body: JSON.stringify(viewOf(after)) })
 }
 
@@ -88,8 +102,27 @@ function approverRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>)
   if (row.mutation.action === 'make_api_key' || row.zone === 'immutable_core') {
     if (!admin) return refuse('forbidden', 'Expected a key with admin:*')
   }
-  const sameLine = row.votes.some((one) => one.vote === 'approve' && lineOf(one) === line)
+  const sameLine = approvalsOf(row.votes).some((one) => lineOf(one) === line)
   return sameLine ? refuse('forbidden', 'Expected approvals by keys of different lines') : undefined
+}
+
+/** An approval counts once it is known whether the proposer may still do it. */
+function standingRefusal({ row }: Open, command: CommandOf<'proposalDecide'>): Refusal | undefined {
+  const { vote, standings = [] } = command
+  if (vote !== 'approve' || !needsStanding(row)) return undefined
+  const standing = standings.find((one) => one.principal === row.proposer)
+  if (standing === undefined)
+    return refuse('unavailable', 'The server could not look up the proposer, try again')
+  return undefined
+}
+
+function needsStanding({ proposer, importedAtMs }: ProposalRow): boolean {
+  return importedAtMs === undefined && canEnd(proposer)
+}
+
+/** The standing of the proposer, where one is needed and known. */
+function standingOf(row: ProposalRow, standings: readonly Standing[]): Standing | undefined {
+  return needsStanding(row) ? standings.find(({ principal }) => principal === row.proposer) : undefined
 }
 
 function takeVote(
@@ -97,8 +130,15 @@ function takeVote(
   { agent, row }: Open,
   { command, group }: { command: CommandOf<'proposalDecide'>; group: CommitGroup },
 ): ProposalRow {
-  const { vote } = command
-  const author = authorOf(command)
+  return appendVote(state, { agent, row }, { vote: command.vote, author: authorOf(command), group })
+}
+
+/** Adds a vote by a record of its own, whose clock reading was reserved. */
+function appendVote(
+  state: ShardState,
+  { agent, row }: Open,
+  { vote, author, group }: { vote: Vote['vote']; author: Author; group: CommitGroup },
+): ProposalRow {
   const body = canonicalJson({ ...author, proposal: row.hash, proposal_seq: row.seq, vote })
   const record = group.append(agent, { type: 'sys/vote', body: Buffer.from(body), signing: 'record' })
   assert(!('code' in record), 'the place of a vote was reserved')
@@ -109,12 +149,18 @@ function takeVote(
 }
 
 /** What the last vote does to a proposal. */
-function decided(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
+function decided(
+  state: ShardState,
+  { agent, row }: Open,
+  { standings, group }: { standings: readonly Standing[]; group: CommitGroup },
+): ProposalRow {
   const vote = row.votes.at(-1)?.vote
   if (vote === 'cancel') return end(state, { agent, row }, { state: 'cancelled', group })
   if (vote === 'reject') return end(state, { agent, row }, { state: 'rejected', group })
-  const approvals = row.votes.filter((one) => one.vote === 'approve').length
-  return approvals < approvalsNeeded(row) ? row : resolve(state, { agent, row }, group)
+  const ended = new Set(standings.filter(({ valid }) => !valid).map(({ principal }) => principal))
+  const approvals = approvalsOf(row.votes).filter(({ principal }) => !ended.has(principal)).length
+  if (approvals < approvalsNeeded(row)) return row
+  return resolve(state, { agent, row }, { proposer: standingOf(row, standings), group })
 }
 
 /**
@@ -122,21 +168,108 @@ function decided(state: ShardState, { agent, row }: Open, group: CommitGroup): P
  * due: if it is set back, proposals wait longer; if it is set forward, they are due when it says so. Rows of those that
  * ended long ago are replaced (docs/adr/0014-proposals.md).
  */
-export function proposalsSweep(state: ShardState, group: CommitGroup): Decision {
+export function proposalsSweep(
+  state: ShardState,
+  { standings = [] }: CommandOf<'proposalsSweep'>,
+  group: CommitGroup,
+): Decision {
   const { environment, agents } = state.store
+  const authors = new Set<string>()
   const due = dueProposals(environment, { nowMs: state.clock(), limit: SWEEP_MAX + 1 })
   for (const place of due.slice(0, SWEEP_MAX)) {
     const agent = findAgent(state, group, agents.nameOf(place.agentNo))
     const row = proposalAt(state, group, place)
     if (agent === undefined || agent.importing || row?.state !== 'proposed') continue
+    const proposer = standingOf(row, standings)
+    if (row.effectiveAtMs !== undefined && proposer === undefined && needsStanding(row)) {
+      authors.add(row.proposer)
+      continue
+    }
     // If the clock is behind its records, they wait for the next sweep.
     const skew = group.reserve(recordsToResolve(state, { agent, row }, group))
     if (skew !== undefined) return () => ({ kind: 'swept', left: false })
     if (row.effectiveAtMs === undefined) end(state, { agent, row }, { state: 'expired', group })
-    else resolve(state, { agent, row }, group)
+    else resolve(state, { agent, row }, { proposer, group })
   }
   group.pastProposals.push(...state.store.proposalAging.look(environment, state.clock()))
-  return () => ({ kind: 'swept', left: due.length > SWEEP_MAX })
+  const asked = authors.size === 0 ? {} : { authors: [...authors] }
+  return () => ({ kind: 'swept', left: due.length > SWEEP_MAX, ...asked })
+}
+
+/** The authors of one proposal, none where it does not exist; or those of open ones, some at a time. */
+export function proposalAuthors(
+  { store: { environment, agents } }: ShardState,
+  { of, after }: CommandOf<'proposalAuthors'>,
+): Outcome {
+  if (of !== undefined) {
+    const agent = agents.find(of.agent)
+    const row =
+      agent === undefined ? undefined : findProposal(environment, { agentNo: agent.no, seq: of.seq })
+    return { kind: 'authors', principals: row === undefined ? [] : authorsOf(row) }
+  }
+  const principals = new Set<string>()
+  let looked = 0
+  let last = after
+  for (const place of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
+    if (looked++ >= AUTHORS_ROWS && last !== undefined)
+      return { kind: 'authors', principals: [...principals], next: last }
+    last = place
+    const row = findProposal(environment, place)
+    for (const principal of row === undefined ? [] : authorsOf(row)) principals.add(principal)
+  }
+  return { kind: 'authors', principals: [...principals] }
+}
+
+/** Open proposals that one command looks through for their authors. */
+const AUTHORS_ROWS = 1_024
+
+/**
+ * Cancels open proposals of principals that have ended and withdraws their approvals, each by a record, some at a time.
+ * 503 clock_skew.
+ */
+export function authorsEnd(
+  state: ShardState,
+  { principals, after }: CommandOf<'authorsEnd'>,
+  group: CommitGroup,
+): Decision {
+  const { environment, agents } = state.store
+  const ended = new Set(principals)
+  let looked = 0
+  let changed = 0
+  let last = after
+  for (const place of proposalPlaces(environment, { open: true, ...(after !== undefined && { after }) })) {
+    if ((looked++ >= AUTHORS_ROWS || changed >= SWEEP_MAX) && last !== undefined) {
+      const next = last
+      return () => ({ kind: 'authors', principals: [], next })
+    }
+    last = place
+    const row = proposalAt(state, group, place)
+    if (row?.state !== 'proposed' || !authorsOf(row).some((one) => ended.has(one))) continue
+    const agent = findAgent(state, group, agents.nameOf(place.agentNo))
+    if (agent === undefined || agent.importing) continue
+    const skew = group.reserve(Math.max(row.votes.length, recordsToResolve(state, { agent, row }, group)))
+    if (skew !== undefined) return skew
+    changed++
+    endAuthors(state, { agent, row }, { ended, group })
+  }
+  return () => ({ kind: 'authors', principals: [] })
+}
+
+function endAuthors(
+  state: ShardState,
+  { agent, row }: Open,
+  { ended, group }: { ended: ReadonlySet<string>; group: CommitGroup },
+): void {
+  if (row.importedAtMs === undefined && ended.has(row.proposer)) {
+    end(state, { agent, row }, { state: 'cancelled', reason: proposerEnded, group })
+    return
+  }
+  let after = row
+  for (const approval of approvalsOf(row.votes)) {
+    if (!ended.has(approval.principal)) continue
+    const author = authorOf(approval)
+    after = appendVote(state, { agent, row: after }, { vote: 'withdrawn', author, group })
+  }
 }
 
 /** A page of proposals, by agent and seq; 404 agent_not_found. */

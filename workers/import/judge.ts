@@ -106,6 +106,11 @@ export class Judge {
   #vote(effect: Extract<EffectAt, { kind: 'vote' }>): string | undefined {
     const row = this.#open(effect.proposalSeq)
     if (row === undefined) return 'The vote is on a proposal that is not open'
+    if (effect.vote === 'withdrawn') {
+      const votes = row.votes.filter(({ principal }) => principal !== effect.principal)
+      this.#rows.set(row.seq, { ...row, votes })
+      return undefined
+    }
     if (effect.vote !== 'approve') return undefined
     if (!this.#isSure) return 'The approval may be signed by anyone who has the seed of the agent'
     const line = lineOf(effect)

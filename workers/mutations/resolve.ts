@@ -1,7 +1,9 @@
 import { assert } from '../../src/base/assert.js'
-import type { ProposalRow } from '../../src/protocol/proposal-messages.js'
+import type { Refusal } from '../../src/base/errors.js'
+import type { ProposalRow, Standing } from '../../src/protocol/proposal-messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import type { CommitGroup } from '../shard/commit-group.js'
+import { covers, grantOf, isRefused, notAllowed, policyActionOf } from '../shard/row-access.js'
 import type { ShardState } from '../shard/state.js'
 import type { Agent } from '../store/agent.js'
 import { keepProposal, openOf } from './pending.js'
@@ -38,17 +40,44 @@ export function approvalsNeeded({ zone }: Pick<ProposalRow, 'zone'>): number {
   return zone === 'immutable_core' ? DUAL_APPROVALS : 1
 }
 
-/** Applies a proposal, or ends it as rejected if it can no longer be applied. */
-export function resolve(state: ShardState, { agent, row }: Open, group: CommitGroup): ProposalRow {
-  const { mutation } = row
-  const inTheWay = obstacle(state, group, { agent, mutation })
+/**
+ * Applies a proposal, or ends it if it can no longer be applied, or its proposer may no longer do it.
+ * @param proposer its standing; absent for one that cannot end
+ */
+export function resolve(
+  state: ShardState,
+  { agent, row }: Open,
+  { group, proposer }: { group: CommitGroup; proposer: Standing | undefined },
+): ProposalRow {
+  const { mutation, line } = row
+  if (proposer?.valid === false)
+    return end(state, { agent, row }, { state: 'cancelled', reason: proposerEnded, group })
+  const inTheWay =
+    obstacle(state, group, { agent, mutation }) ?? policyRefusal(state, { agent, row }, proposer)
   if (inTheWay !== undefined)
     return end(state, { agent, row }, { state: 'rejected', reason: inTheWay.code, group })
-  const asked = { agent, mutation, principal: row.proposer, proposalSeq: row.seq }
+  const author = { principal: row.proposer, ...(line !== undefined && { line }) }
+  const asked = { agent, mutation, ...author, proposalSeq: row.seq }
   const effect = applyMutation(state, asked, group)
   const applied = end(state, { agent, row }, { state: 'applied', effectSeq: effect.seq, group })
   if (mutation.action === 'zone') endOthers(state, agent, group)
   return applied
+}
+
+/** Why a proposal was cancelled whose proposer was deleted or has expired. */
+export const proposerEnded = 'proposer_ended'
+
+/** A user needs a policy that allows it now, by the claims that its tokens carry now. */
+function policyRefusal(
+  state: ShardState,
+  { agent, row: { mutation } }: Open,
+  proposer: Standing | undefined,
+): Refusal | undefined {
+  if (proposer?.claims === undefined || !('target' in mutation)) return undefined
+  const record = state.store.findRecord(agent, mutation.target)
+  const grant = grantOf(agent, policyActionOf(mutation.action), { claims: proposer.claims })
+  if (isRefused(grant)) return grant
+  return record !== undefined && covers(grant, record) ? undefined : notAllowed
 }
 
 /** The others were made under the rule of another zone. */

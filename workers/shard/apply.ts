@@ -14,7 +14,13 @@ import { recordMutate } from '../commands/mutations.js'
 import { organismCreate, organismGet, organismList } from '../commands/organisms.js'
 import { policiesGet, policiesSet } from '../commands/policies.js'
 import { checkpointSign, strandLocate } from '../commands/proof.js'
-import { proposalDecide, proposalList, proposalsSweep } from '../commands/proposals.js'
+import {
+  authorsEnd,
+  proposalAuthors,
+  proposalDecide,
+  proposalList,
+  proposalsSweep,
+} from '../commands/proposals.js'
 import { recordQuery } from '../commands/query.js'
 import { batchAppend, recordAppend, recordGet } from '../commands/records.js'
 import {
@@ -143,7 +149,9 @@ function write(state: ShardState, command: ShortWrite, group: CommitGroup): Deci
     case 'proposalDecide':
       return proposalDecide(state, command, group)
     case 'proposalsSweep':
-      return proposalsSweep(state, group)
+      return proposalsSweep(state, command, group)
+    case 'authorsEnd':
+      return authorsEnd(state, command, group)
     case 'edgeAdd':
       return edgeAdd(state, command, group)
     case 'edgeRemove':
@@ -208,6 +216,8 @@ export function read(state: ShardState, command: Read): Outcome {
       return policiesGet(state, command)
     case 'proposalList':
       return proposalList(state, command)
+    case 'proposalAuthors':
+      return proposalAuthors(state, command)
     case 'organismGet':
       return organismGet(state, command)
     case 'organismList':

@@ -65,7 +65,7 @@ export function answeredBefore(
 
 /**
  * What makes two requests the same: the whole command except its options, whether it is a check, the claims, which a
- * newer token may change, and the caller, to whom an Idempotency-Key belongs.
+ * newer token may change, the caller, to whom an Idempotency-Key belongs, and what is looked up for it.
  */
 function digestOf(command: Command): string {
   const digest = createHash('sha256')
@@ -77,7 +77,16 @@ function digestOf(command: Command): string {
   return digest.digest('base64')
 }
 
-const notAsked = new Set(['options', 'caller', 'access', 'check', 'maker', 'line', 'keyMadeAtMs'])
+const notAsked = new Set([
+  'options',
+  'caller',
+  'access',
+  'check',
+  'maker',
+  'line',
+  'keyMadeAtMs',
+  'standings',
+])
 
 /** Keeps an answer in the transaction of its record. */
 export function keepAnswer(

@@ -3,6 +3,7 @@ import { allows, type JudgedRecord, type PolicyAction } from '../../src/auth/row
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { UserAccess } from '../../src/protocol/command-options.js'
 import type { Effort } from '../../src/strand/condition.js'
+import type { RecordAction } from '../../src/strand/proposal.js'
 import { noSuchAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/agent.js'
 
@@ -13,6 +14,11 @@ import type { Agent } from '../store/agent.js'
 
 /** 403, in the same words for an agent that does not exist: users must not learn names. */
 export const notAllowed: Refusal = refuse('forbidden', 'Expected a row policy of the agent to allow this')
+
+/** The action of policies that allows a user to change a record so. */
+export function policyActionOf(action: RecordAction): 'delete' | 'erase' {
+  return action === 'erase' ? 'erase' : 'delete'
+}
 
 /** What the policies of an agent grant the caller; undefined for a key, which may do anything; 403 grant_too_large. */
 export function grantOf(

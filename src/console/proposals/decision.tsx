@@ -167,7 +167,7 @@ function followsText(vote: Vote, proposal: Proposal): string {
   if (vote === 'reject')
     return 'It ends without an effect. Whoever wants the change has to propose it again. Your vote is a signed record.'
   if (vote === 'cancel') return 'It ends without an effect, by a signed record that names you.'
-  const left = approvalsNeeded(proposal) - approvalsOf(proposal)
+  const left = approvalsNeeded(proposal) - approvalsOf(proposal).length
   const when =
     left > 1 ? 'It takes effect when somebody else has approved it as well.' : 'It takes effect at once.'
   return `${when} ${effectText(proposal)}`

@@ -1,5 +1,6 @@
 import type { Proposal } from '../../client/index.js'
 import { may, type WhoAmI } from '../shell/session.js'
+import { approvalsOf } from './words.js'
 
 /**
  * Why whoever is signed in cannot approve a proposal (docs/OPERATIONS.md, Zones and proposals); undefined where nothing
@@ -16,7 +17,7 @@ export function approvalBar(proposal: Proposal, who: WhoAmI): string | undefined
   if (!may(who, 'proposals:decide')) return 'Approving needs proposals:decide'
   if ((action === 'make_api_key' || zone === 'immutable_core') && !may(who, 'admin:*'))
     return 'Only a key with admin:* can approve this'
-  const approvals = votes.filter(({ vote }) => vote === 'approve')
+  const approvals = approvalsOf({ votes })
   if (approvals.some((vote) => vote.principal === principal)) return 'You have approved this already'
   return approvals.some((vote) => ownLines(principal, madeBy).includes(vote.line))
     ? 'A key that comes from the same key as yours has approved it already'

@@ -114,6 +114,7 @@ const voteWords: Record<string, string> = {
   approve: 'Approved',
   reject: 'Rejected',
   cancel: 'Taken back',
+  withdrawn: 'Approval withdrawn, given',
 }
 
 /** The rules in force before a proposal: those of the newest record that replaced them, without its own. */

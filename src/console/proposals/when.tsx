@@ -19,7 +19,7 @@ export function When({ proposal }: { proposal: Proposal }) {
   if (needed === 1) return <span>When somebody else approves</span>
   return (
     <span>
-      After {needed} approvals, {approvalsOf(proposal)} so far
+      After {needed} approvals, {approvalsOf(proposal).length} so far
     </span>
   )
 }

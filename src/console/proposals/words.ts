@@ -51,9 +51,10 @@ export function approvalsNeeded({ zone }: Proposal): number {
   return zone === 'immutable_core' ? 2 : 1
 }
 
-/** Approvals that it has. */
-export function approvalsOf({ votes }: Proposal): number {
-  return votes.filter(({ vote }) => vote === 'approve').length
+/** The approvals that it has: those that were not withdrawn. */
+export function approvalsOf({ votes }: Pick<Proposal, 'votes'>): Proposal['votes'] {
+  const withdrawn = votes.filter(({ vote }) => vote === 'withdrawn').map(({ principal }) => principal)
+  return votes.filter(({ vote, principal }) => vote === 'approve' && !withdrawn.includes(principal))
 }
 
 /** Why one was rejected without a vote: what stood in its way (docs/errors.md). */
@@ -62,6 +63,8 @@ export function reasonText(reason: string): string {
 }
 
 const reasons: Record<string, string> = {
+  proposer_ended: 'the key or user that proposed it was deleted, or the key has expired',
+  forbidden: 'its user may not do that any more',
   superseded: 'another proposal about the same record took its place',
   zone_changed: 'the zone of the agent changed meanwhile',
   already_deleted: 'the record was deleted meanwhile',

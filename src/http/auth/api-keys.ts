@@ -58,6 +58,12 @@ export class ApiKeys {
     return this.#byId.get(keyId)
   }
 
+  /** Whether a key is there and has not expired. */
+  isValid(keyId: string, nowMs: number): boolean {
+    const known = this.#byId.get(keyId)
+    return known !== undefined && !isExpired(known.key.row, nowMs)
+  }
+
   /** When keys were last used at this front, Unix milliseconds; 0 for never. */
   lastUses(keyIds: readonly string[]): number[] {
     return keyIds.map((keyId) => this.#byId.get(keyId)?.key.lastUsedAtMs ?? 0)

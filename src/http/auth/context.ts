@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../../base/clock.js'
 import type { Refusal } from '../../base/errors.js'
+import { endAuthors } from '../../dispatch/ended-authors.js'
 import type { LoginGate } from '../../dispatch/login-gate.js'
 import type { PasswordPool } from '../../dispatch/password-pool.js'
 import type { Shards } from '../../dispatch/shards.js'
@@ -52,7 +53,10 @@ export function authContext(parts: AuthParts): AuthContext {
       const outcome = await shards.ask(agent, command)
       if (outcome.kind === 'auth' && outcome.failure !== undefined)
         parts.onFailure({ namespace, origin }, outcome.failure)
-      return take(outcome, parts)
+      const answer = take(outcome, parts)
+      if (change.kind === 'userDelete' && !('code' in answer) && answer.kind === 'user')
+        await endAuthors(shards, [`user:${id}:${answer.user.userId}`])
+      return answer
     },
     async look({ namespace, origin }, lookup) {
       const { id, agent } = namespace

@@ -147,7 +147,7 @@ describe('once two admin keys are there, a key that may decide', () => {
     await ask(server, `POST /v1/proposals/${rejected.proposal_id}/reject`, { key: two.key })
     const orphan = (await makeKey(['admin:*'], one)).body
     await ask(server, `DELETE /v1/admin/api-keys/${one.key_id}`)
-    expect(await approve(orphan.proposal_id, two)).toBe('rejected')
+    expect(await approve(orphan.proposal_id, two)).toBe('proposal_closed')
     for (const { key } of [rejected, orphan]) expect((await whoIs(key)).status).toBe(401)
   })
 

@@ -1,0 +1,64 @@
+import { organismNamespace, rootNamespace } from '../auth/namespace.js'
+import { systemClock } from '../base/clock.js'
+import { statusOf, type Refusal } from '../base/errors.js'
+import type { Shards } from '../dispatch/shards.js'
+import { KEY_SHARD } from '../http/auth/api-key-upkeep.js'
+import type { ApiKeys } from '../http/auth/api-keys.js'
+import type { Standing } from '../protocol/proposal-messages.js'
+import { unexpected } from '../routes/answers.js'
+import type { Config } from '../settings/config.js'
+
+/** What standings are looked up in. */
+interface Sources {
+  shards: Shards
+  apiKeys: Pick<ApiKeys, 'isValid'>
+  /** The default agent, whose shard keeps the users outside organisms. */
+  agentId: string
+}
+
+/**
+ * Looks up what keys and users that have proposed or approved something may still do (docs/adr/0014-proposals.md). The
+ * result is the refusal of a shard where that cannot be said now.
+ */
+export function standingsBy(
+  { agentId }: Pick<Config, 'agentId'>,
+  { shards, apiKeys }: Pick<Sources, 'shards' | 'apiKeys'>,
+): (principals: readonly string[]) => Promise<Standing[] | Refusal> {
+  return async (principals) => {
+    // Another node may have made or deleted keys that this one has not been told of.
+    const stale = principals.length === 0 ? undefined : shards.leaseRefusal(KEY_SHARD)
+    if (stale !== undefined) return stale
+    const sources = { shards, apiKeys, agentId }
+    const standings: Standing[] = []
+    for (const found of await Promise.all(principals.map((one) => standingOf(one, sources)))) {
+      if ('code' in found) return found
+      standings.push(found)
+    }
+    return standings
+  }
+}
+
+async function standingOf(principal: string, sources: Sources): Promise<Standing | Refusal> {
+  const [, organism, userId] = /^user:([^:]*):(.+)$/.exec(principal) ?? []
+  if (organism !== undefined && userId !== undefined)
+    return standingOfUser({ principal, organism, userId }, sources)
+  return { principal, valid: sources.apiKeys.isValid(principal, systemClock()) }
+}
+
+async function standingOfUser(
+  { principal, organism, userId }: { principal: string; organism: string; userId: string },
+  { shards, agentId }: Sources,
+): Promise<Standing | Refusal> {
+  const namespace = organism === '' ? rootNamespace(agentId) : organismNamespace(organism)
+  if (namespace === undefined) return { principal, valid: false }
+  const { id, agent } = namespace
+  const lookup = { kind: 'user', userId } as const
+  const outcome = await shards.ask(agent, { kind: 'authLookup', agent, namespace: id, lookup })
+  const answer = outcome.kind === 'auth' ? outcome.answer : unexpected(outcome)
+  if ('code' in answer) return statusOf(answer) === 404 ? { principal, valid: false } : answer
+  if (answer.kind !== 'user') throw new Error(`Expected a user, got ${answer.kind}`)
+  const { email, mailboxProven, appMetadata, userMetadata } = answer.user
+  const proven = mailboxProven ? { verified_email: email } : {}
+  const claims = { sub: userId, email, ...proven, app_metadata: appMetadata, user_metadata: userMetadata }
+  return { principal, valid: true, claims }
+}

@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { signUp } from '../../support/auth/users.js'
+import { eventually } from '../../support/eventually.js'
+import { ask, newAgent, scopedKey } from '../../support/http/answers.js'
+import { startAuthServer } from '../../support/server/auth-server.js'
+import type { TestAnswer, TestServer } from '../../support/server/server.js'
+
+/* Whose proposals and approvals count, once keys and users have ended. */
+
+let server: TestServer
+/** Keys that decide, each of a line of its own. The second may do everything. */
+let decider: string
+let admin: string
+
+beforeAll(async () => {
+  const env = { SERVICE_GOVERNED_AUTO_APPROVE_SECS: '3600', SERVICE_SHARDS: '2' }
+  server = await startAuthServer({ env })
+  ;({ key: decider } = await scopedKey(server, ['proposals:decide']))
+  ;({ key: admin } = await scopedKey(server, ['admin:*']))
+})
+afterAll(() => server.stop())
+
+const vote = (id: string, key?: string, how = 'approve') =>
+  ask(server, `POST /v1/proposals/${id}/${how}`, key === undefined ? {} : { key })
+const codeOf = ({ status, body }: TestAnswer): [number, string] => [status, body.code]
+
+async function proposalOf(id: string) {
+  const { body } = await ask(server, `GET /v1/proposals?agent=${id.replace(/^p_\d+_/, '')}`)
+  return body.proposals.find((one: { proposal_id: string }) => one.proposal_id === id)
+}
+
+async function propose(agent: string, key: string): Promise<string> {
+  const { body } = await ask(server, `POST /v1/agents/${agent}/records`, { body: { data: { n: 1 } } })
+  const asked = await ask(server, `DELETE /v1/agents/${agent}/records/${body.id}`, { key })
+  expect(asked.status, asked.text).toBe(202)
+  return asked.body.proposal_id
+}
+
+const editorsDelete = [
+  {
+    actions: ['read', 'delete'],
+    conditions: [{ field: 'n', op: 'in', value: ['$jwt.app_metadata.may'] }],
+  },
+]
+
+/** Replaces the policies of an agent in zone `protected`, by `key` and an approval of another line. */
+async function setPolicies(agent: string, policies: object[]): Promise<void> {
+  const { body } = await ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })
+  expect((await vote(body.proposal_id, decider)).body.state).toBe('applied')
+}
+
+const setMetadata = (email: string, metadata: object) =>
+  ask(server, `PATCH /v1/auth/users/${email}/app-metadata`, { body: { metadata } })
+
+describe('deleting a key', () => {
+  it('cancels what it has proposed, by a signed record', async () => {
+    const agent = await newAgent(server, 'deleted-key', 'protected')
+    const { key, key_id: keyId } = await scopedKey(server, ['records:delete'])
+    const id = await propose(agent, key)
+    const kept = await propose(agent, admin)
+    expect((await ask(server, `DELETE /v1/admin/api-keys/${keyId}`)).status).toBe(200)
+    expect(await proposalOf(id)).toMatchObject({ state: 'cancelled', reason: 'proposer_ended' })
+    expect(await proposalOf(kept)).toMatchObject({ state: 'proposed' })
+    const { body: head } = await ask(server, `GET /v1/agents/${agent}/head`)
+    const { body: last } = await ask(server, `GET /v1/agents/${agent}/records/${head.chain_head}`)
+    expect(last).toMatchObject({
+      type: 'sys/applied',
+      payload: { state: 'cancelled', reason: 'proposer_ended' },
+    })
+    expect(codeOf(await vote(id, decider))).toEqual([409, 'proposal_closed'])
+  })
+
+  it('withdraws its approval, which another of its place has to give again', async () => {
+    const agent = await newAgent(server, 'deleted-voter', 'immutable_core')
+    const second = await scopedKey(server, ['admin:*'])
+    const third = await scopedKey(server, ['admin:*'])
+    const { body } = await ask(server, `PUT /v1/agents/${agent}/zone`, { body: { zone: 'free' } })
+    const id: string = body.proposal_id
+    expect((await vote(id, second.key)).body.state).toBe('proposed')
+    expect((await ask(server, `DELETE /v1/admin/api-keys/${second.key_id}`)).status).toBe(200)
+    const votes = [{ vote: 'approve' }, { vote: 'withdrawn', principal: second.key_id }]
+    expect(await proposalOf(id)).toMatchObject({ state: 'proposed', votes })
+    expect((await vote(id, third.key)).body.state).toBe('proposed')
+    expect((await vote(id, admin)).body.state).toBe('applied')
+  })
+})
+
+it('an approval cancels what a key has proposed that has expired', async () => {
+  const agent = await newAgent(server, 'expired-key', 'protected')
+  const made = await ask(server, 'POST /v1/admin/api-keys', {
+    body: { name: 'short', scopes: ['records:delete'], expires_in_secs: 1 },
+  })
+  const { key } = made.body
+  const id = await propose(agent, key)
+  await eventually(async () => (await ask(server, 'GET /v1/whoami', { key })).status === 401)
+  expect((await vote(id, decider)).body).toMatchObject({ state: 'cancelled', reason: 'proposer_ended' })
+})
+
+describe('what a user has proposed', () => {
+  it('is cancelled when the user is deleted', async () => {
+    const agent = await newAgent(server, 'deleted-user', 'protected')
+    await setPolicies(agent, [{ actions: ['read', 'delete'], conditions: [] }])
+    const id = await propose(agent, await signUp(server, 'gone@example.org'))
+    expect((await ask(server, 'DELETE /v1/auth/users/gone@example.org')).status).toBe(200)
+    expect(await proposalOf(id)).toMatchObject({ state: 'cancelled', reason: 'proposer_ended' })
+  })
+
+  it('is not applied where its user may not do it any more', async () => {
+    const agent = await newAgent(server, 'changed-user', 'protected')
+    await setPolicies(agent, editorsDelete)
+    const email = 'former@example.org'
+    const token = await signUp(server, email, { app: { may: 1 } })
+    const first = await propose(agent, token)
+    expect((await setMetadata(email, {})).status).toBe(200)
+    expect((await vote(first, decider)).body).toMatchObject({ state: 'rejected', reason: 'forbidden' })
+    expect((await setMetadata(email, { may: 1 })).status).toBe(200)
+    const second = await propose(agent, token)
+    await setPolicies(agent, [])
+    expect((await vote(second, decider)).body).toMatchObject({ state: 'rejected', reason: 'forbidden' })
+  })
+})
+
+it('had nothing to log', () => {
+  expect(server.stderr()).toBe('')
+})
