@@ -23,6 +23,10 @@ export interface UserRow {
   userMetadata: Metadata
   createdAtMs: number
   lastLoginAtMs?: number
+  /** Lines of keys that made the account, or were given a token in an answer that signs in to it. */
+  reachedBy?: string[]
+  /** The line of the key that last wrote `appMetadata`. */
+  metadataBy?: string
 }
 
 const ID_BYTES = 16

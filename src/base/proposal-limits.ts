@@ -20,6 +20,8 @@ export const proposalLimits = {
   proposalsOfUsersMax: 400,
   /** Open proposals of one user. */
   proposalsOfUserMax: 32,
+  /** Lines of keys that are remembered of one account, since they made it or could sign in to it. */
+  reachingLinesMax: 16,
   /** Milliseconds between searches for proposals that are due. */
   proposalSweepMs: 1_000,
   /** Milliseconds between searches for open proposals of keys and users that were deleted or have expired. */

@@ -30,6 +30,8 @@ export interface AuthChange {
   namespace: string
   change: Change
   origin: AuthOrigin
+  /** The line of the key by which it is asked for; absent for users, and without a credential. */
+  line?: string
   /** Empty: auth routes take no Idempotency-Key, since their answers hold secrets. */
   options: WriteOptions
 }

@@ -90,6 +90,8 @@ export interface Standing {
   valid: boolean
   /** Of a user: the claims that its tokens carry from now on. */
   claims?: PolicyClaims
+  /** Of a user: the lines of keys that made the account, could sign in to it, or last wrote its app_metadata. */
+  lines?: readonly string[]
 }
 
 /** Whether the standing of a principal is looked up before its proposal is applied: it can be deleted, or expire. */
@@ -172,6 +174,8 @@ interface ProposalDecide extends Author {
   keyMadeAtMs?: number
   /** Whether the principal may do everything (`admin:*`). */
   admin: boolean
+  /** Whether there are unlimited keys with `admin:*` beside the root key. */
+  otherAdmins?: boolean
   /** Of the authors of the proposal, for an approval. */
   standings?: readonly Standing[]
   options: WriteOptions

@@ -179,7 +179,8 @@ async function takeVote(
   if (authors.kind !== 'authors') return unexpected(authors)
   const standings = await context.standings(authors.principals)
   if ('code' in standings) return standings
-  return answerOf(await context.ask(agent, { ...asked, standings }))
+  const otherAdmins = context.apiKeys.hasAdmin()
+  return answerOf(await context.ask(agent, { ...asked, standings, otherAdmins }))
 }
 
 function voteCommand(request: RouteRequest, vote: VoteName): CommandOf<'proposalDecide'> | Refusal {

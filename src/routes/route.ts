@@ -141,6 +141,8 @@ export interface ApiKeyRegistry {
   remove(keyId: string): void
   /** When keys were last used, whichever front was asked, Unix milliseconds; 0 for never. */
   lastUses(keyIds: readonly string[]): Promise<number[]>
+  /** Whether there is a key that may do everything everywhere. */
+  hasAdmin(): boolean
 }
 
 /** Tickets by which a native EventSource opens a stream, and opens it again. */

@@ -99,6 +99,7 @@ function contextOf(config: Config, { parts, routes, services }: Surroundings): R
       add: (row) => apiKeys.add(row),
       remove: (keyId) => apiKeys.remove(keyId),
       lastUses,
+      hasAdmin: () => apiKeys.hasAdmin(systemClock()),
     },
     standings: standingsBy(config, parts),
     endAuthors: (principals) => endAuthors(shards, principals),

@@ -57,8 +57,9 @@ async function standingOfUser(
   const answer = outcome.kind === 'auth' ? outcome.answer : unexpected(outcome)
   if ('code' in answer) return statusOf(answer) === 404 ? { principal, valid: false } : answer
   if (answer.kind !== 'user') throw new Error(`Expected a user, got ${answer.kind}`)
-  const { email, mailboxProven, appMetadata, userMetadata } = answer.user
+  const { email, mailboxProven, appMetadata, userMetadata, reachedBy = [], metadataBy } = answer.user
   const proven = mailboxProven ? { verified_email: email } : {}
   const claims = { sub: userId, email, ...proven, app_metadata: appMetadata, user_metadata: userMetadata }
-  return { principal, valid: true, claims }
+  const lines = metadataBy === undefined ? reachedBy : [...reachedBy, metadataBy]
+  return { principal, valid: true, claims, lines }
 }

@@ -518,6 +518,7 @@ describe('the proposer of a proposal that is due or approved', () => {
   const key = 'key_a'
   const user = 'user::usr_1'
   const claims = { sub: 'usr_1', email: 'ann@example.org', app_metadata: {}, user_metadata: {} }
+  const everything = [{ actions: ['delete' as const], conditions: [] }]
 
   function proposed(zone: Zone, principal: string): string {
     const agent = agentIn(zone)
@@ -543,6 +544,21 @@ describe('the proposer of a proposal that is due or approved', () => {
     const waiting = proposed('protected', principal)
     expect(codeOf(shard.ask(vote(waiting, 'approve')))).toBe('unavailable')
     expect(replyOf(shard.ask({ ...vote(waiting, 'approve'), standings })).state).toBe(state)
+  })
+
+  it('is not approved by the lines that could have had a user propose, the root key where it is the only admin', () => {
+    const agent = agentIn('protected')
+    const policies = { kind: 'policiesSet', agent, policies: everything, options: {} } as const
+    const { proposal_id: asked } = replyOf(shard.ask({ ...policies, principal: 'root' }))
+    expect(replyOf(shard.ask(vote(asked, 'approve'))).state).toBe('applied')
+    const standings = [{ principal: user, valid: true, claims, lines: ['key_maker'] }]
+    const id = replyOf(shard.ask(mutate('delete', [agent, write(agent)], user))).proposal_id
+    const approve = (principal: string, more: object) =>
+      codeOf(shard.ask({ ...vote(id, 'approve', principal), standings, ...more }))
+    expect(approve('key_maker', {})).toBe('forbidden')
+    expect(approve('key_child', { line: 'key_maker' })).toBe('forbidden')
+    expect(approve('root', { otherAdmins: true })).toBe('forbidden')
+    expect(approve('root', { otherAdmins: false })).toBe('reply')
   })
 
   it('ends its proposals and its approvals with it, page by page', () => {

@@ -39,7 +39,9 @@ export function putLink(namespace: NamespaceState, { email, served }: LinkOwner,
 function keepLink(namespace: NamespaceState, email: string, draft: LinkDraft): void {
   const { purpose, hash, expiresAtMs, mailToken } = draft
   makeRoom(namespace, email, purpose)
-  const row: LinkRow = { purpose, email, mailed: mailToken !== undefined, expiresAtMs }
+  const mailed = mailToken !== undefined
+  const { line } = namespace
+  const row: LinkRow = { purpose, email, mailed, expiresAtMs, ...(!mailed && line !== undefined && { line }) }
   namespace.put(['link', hash], row, expiresAtMs)
   namespace.put(['email-link', `${email}:${hash}`], true, expiresAtMs)
 }

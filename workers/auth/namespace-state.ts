@@ -40,6 +40,7 @@ interface Writing {
   group: CommitGroup
   agent: Agent
   origin: AuthOrigin
+  line?: string | undefined
 }
 
 /**
@@ -80,7 +81,8 @@ export class NamespaceState {
     if (agent === undefined) return missingNamespace(state, command)
     if (agent.importing) return importOpen(agent.name)
     const skew = group.reserve(AUDIT_RECORDS_MAX)
-    return skew ?? new NamespaceState(state, command.namespace, { group, agent, origin: command.origin })
+    const { namespace, origin, line } = command
+    return skew ?? new NamespaceState(state, namespace, { group, agent, origin, line })
   }
 
   get nowMs(): number {
@@ -151,6 +153,11 @@ export class NamespaceState {
   /** Who asked for the change. */
   get origin(): AuthOrigin {
     return this.#write.origin
+  }
+
+  /** The line of the key by which the change is asked for; undefined for users, and without a credential. */
+  get line(): string | undefined {
+    return this.#write.line
   }
 
   /** Appends an audit record, in the transaction of the change (docs/adr/0010-auth-state.md). */

@@ -1,5 +1,6 @@
 import type { AuthUser } from '../../src/protocol/auth-messages.js'
 import { newUserId, type UserRow } from '../../src/auth/user.js'
+import { limits } from '../../src/base/limits.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /** The account of an e-mail as `normalizeEmail` gives it. */
@@ -28,10 +29,20 @@ export function createUser(
     appMetadata: {},
     userMetadata: {},
     createdAtMs: namespace.nowMs,
+    ...reachedBy(namespace.line),
   }
   namespace.put(['email', user.email], user.userId)
   putUser(namespace, user)
   return user
+}
+
+/** The member of a user whose account a line of keys made, or can sign in to. @param others lines that could before */
+export function reachedBy(
+  line: string | undefined,
+  others: readonly string[] = [],
+): Pick<UserRow, 'reachedBy'> {
+  if (line === undefined || others.includes(line)) return {}
+  return { reachedBy: [...others, line].slice(-limits.reachingLinesMax) }
 }
 
 /** A user without what only its shard may see. */

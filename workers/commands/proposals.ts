@@ -106,14 +106,26 @@ function approverRefusal(row: ProposalRow, command: CommandOf<'proposalDecide'>)
   return sameLine ? refuse('forbidden', 'Expected approvals by keys of different lines') : undefined
 }
 
-/** An approval counts once it is known whether the proposer may still do it. */
-function standingRefusal({ row }: Open, command: CommandOf<'proposalDecide'>): Refusal | undefined {
-  const { vote, standings = [] } = command
+/**
+ * An approval counts once it is known whether the proposer may still do it. What a user proposes is not approved by a
+ * line of keys that could have had the user propose it (docs/adr/0033-lines-of-keys.md): by the root key only where
+ * there is no other admin.
+ */
+function standingRefusal({ agent, row }: Open, command: CommandOf<'proposalDecide'>): Refusal | undefined {
+  const { vote, principal, standings = [], otherAdmins = false } = command
   if (vote !== 'approve' || !needsStanding(row)) return undefined
   const standing = standings.find((one) => one.principal === row.proposer)
   if (standing === undefined)
     return refuse('unavailable', 'The server could not look up the proposer, try again')
-  return undefined
+  if (!row.proposer.startsWith('user:') || principal === 'open' || (principal === 'root' && !otherAdmins))
+    return undefined
+  const line = lineOf(command)
+  if (agent.policiesBy !== line && standing.lines?.includes(line) !== true) return undefined
+  return refuse(
+    'forbidden',
+    'Expected a key of another line than those that made the account of the proposer, last wrote its app_metadata, or ' +
+      'wrote the policies of the agent',
+  )
 }
 
 function needsStanding({ proposer, importedAtMs }: ProposalRow): boolean {

@@ -87,7 +87,8 @@ export function applyEffect(
       return
     case 'policies':
       agent.policies = effect.policies
-      group.changeAgent(agent.name, { policies: effect.policies })
+      agent.policiesBy = undefined
+      group.changeAgent(agent.name, { policies: effect.policies, policiesBy: undefined })
       return
     case 'key':
       applyKeyEffect(agent, { seq, publicKey: effect.publicKey }, group)

@@ -1,13 +1,14 @@
 import { assert, unreachable } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
-import type {
-  AgentMutation,
-  Author,
-  EdgeMutation,
-  KeyMutation,
-  Mutation,
-  RecordMutation,
+import {
+  lineOf,
+  type AgentMutation,
+  type Author,
+  type EdgeMutation,
+  type KeyMutation,
+  type Mutation,
+  type RecordMutation,
 } from '../../src/protocol/proposal-messages.js'
 import { keyRotateBody } from '../../src/strand/genesis.js'
 import { canonicalJson } from '../../src/strand/json.js'
@@ -126,7 +127,8 @@ export function applyMutation(state: ShardState, asked: Asked, group: CommitGrou
       const { policies } = mutation
       const record = append(group, asked, { type: 'sys/policy', members: { policies } })
       agent.policies = policies
-      group.changeAgent(agent.name, { policies })
+      agent.policiesBy = lineOf(asked)
+      group.changeAgent(agent.name, { policies, policiesBy: agent.policiesBy })
       return record
     }
     case 'remove_edge': {

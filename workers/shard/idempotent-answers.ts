@@ -86,6 +86,7 @@ const notAsked = new Set([
   'line',
   'keyMadeAtMs',
   'standings',
+  'otherAdmins',
 ])
 
 /** Keeps an answer in the transaction of its record. */

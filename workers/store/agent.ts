@@ -22,6 +22,8 @@ export interface Agent {
   mutated: boolean
   /** What users may do here (docs/adr/0012-row-policies.md); nothing without a policy. */
   policies: readonly Policy[]
+  /** The line that wrote them; undefined where they were imported or are from an earlier version. */
+  policiesBy?: string | undefined
   /** The keys before the one in force, in their order; `keyIndex` is how many there are. */
   retiredKeys: readonly RetiredKey[]
   /** It is being imported: it can be read, takes no writes, and has no secret key. */
@@ -58,6 +60,7 @@ export interface AgentRow {
   sealedSeed?: string
   retiredKeys?: readonly RetiredKey[]
   policies?: readonly Policy[]
+  policiesBy?: string | undefined
   importing?: boolean
   /** As in `Agent`; absent means false. */
   fresh?: boolean

@@ -200,6 +200,7 @@ export class AgentTable {
       strandBytes,
       mutated: this.#everMutated(row.no),
       policies: row.policies ?? [],
+      policiesBy: row.policiesBy,
       retiredKeys: row.retiredKeys ?? [],
       importing,
       fresh: row.fresh === true,

@@ -15,6 +15,8 @@ export interface LinkRow {
   /** Whether the token went out by mail: whoever brings it then receives mail there. */
   mailed: boolean
   expiresAtMs: number
+  /** The line of the key that was given the token in an answer. */
+  line?: string
 }
 
 /** The lockout of one e-mail or one device, with the failures that no audit record counts yet. */

@@ -75,7 +75,15 @@ export interface PendingMutation {
 /** What can change in the row of an agent. */
 export type AgentChange = Pick<
   Partial<AgentRow>,
-  'zone' | 'policies' | 'publicKey' | 'sealedSeed' | 'retiredKeys' | 'importing' | 'fresh' | 'owedErasures'
+  | 'zone'
+  | 'policies'
+  | 'policiesBy'
+  | 'publicKey'
+  | 'sealedSeed'
+  | 'retiredKeys'
+  | 'importing'
+  | 'fresh'
+  | 'owedErasures'
 >
 
 /** An answer to keep under its Idempotency-Key. */

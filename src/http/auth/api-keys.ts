@@ -64,6 +64,14 @@ export class ApiKeys {
     return known !== undefined && !isExpired(known.key.row, nowMs)
   }
 
+  /** Whether a key that has not expired may do everything everywhere. */
+  hasAdmin(nowMs: number): boolean {
+    for (const { scopes, agents, key } of this.#byId.values()) {
+      if (scopes.has('admin:*') && agents.length === 0 && !isExpired(key.row, nowMs)) return true
+    }
+    return false
+  }
+
   /** When keys were last used at this front, Unix milliseconds; 0 for never. */
   lastUses(keyIds: readonly string[]): number[] {
     return keyIds.map((keyId) => this.#byId.get(keyId)?.key.lastUsedAtMs ?? 0)

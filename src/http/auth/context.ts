@@ -8,6 +8,7 @@ import type { Shards } from '../../dispatch/shards.js'
 import type { AuthAnswer, AuthOutcome } from '../../protocol/auth-messages.js'
 import type { Outcome } from '../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
+import type { Principal } from '../../routes/route.js'
 import type {
   AuthContext,
   AuthRequest,
@@ -47,9 +48,19 @@ export function authContext(parts: AuthParts): AuthContext {
     oauth,
     nowMs: clock,
     random: randomBytes,
-    async change({ namespace, origin }, change) {
+    async change({ namespace, origin, principal }, change) {
       const { id, agent } = namespace
-      const command = { kind: 'authChange', agent, namespace: id, change, origin, options: {} } as const
+      const by = lineOfKey(principal)
+      const line = by === undefined ? {} : { line: by }
+      const command = {
+        kind: 'authChange',
+        agent,
+        namespace: id,
+        change,
+        origin,
+        ...line,
+        options: {},
+      } as const
       const outcome = await shards.ask(agent, command)
       if (outcome.kind === 'auth' && outcome.failure !== undefined)
         parts.onFailure({ namespace, origin }, outcome.failure)
@@ -73,6 +84,11 @@ export function authContext(parts: AuthParts): AuthContext {
     },
     attempt: (key, attempt) => gate.run(key, attempt),
   }
+}
+
+/** The line of the key by which a change is asked for; undefined for users, and without a credential. */
+function lineOfKey({ id, key }: Principal): string | undefined {
+  return id === 'root' ? id : key?.row.line
 }
 
 /** The answer of a namespace; its revocations have taken effect on every front. */

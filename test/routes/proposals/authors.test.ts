@@ -1,11 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { logIn, register } from '../../support/auth/accounts.js'
 import { signUp } from '../../support/auth/users.js'
 import { eventually } from '../../support/eventually.js'
-import { ask, newAgent, scopedKey } from '../../support/http/answers.js'
+import { ask, leavesUnchanged, newAgent, scopedKey } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestAnswer, TestServer } from '../../support/server/server.js'
 
-/* Whose proposals and approvals count, once keys and users have ended. */
+/* Whose proposals and approvals count, once keys and users have ended, and where one person could play both parts. */
 
 let server: TestServer
 /** Keys that decide, each of a line of its own. The second may do everything. */
@@ -44,13 +45,13 @@ const editorsDelete = [
 ]
 
 /** Replaces the policies of an agent in zone `protected`, by `key` and an approval of another line. */
-async function setPolicies(agent: string, policies: object[]): Promise<void> {
-  const { body } = await ask(server, `PUT /v1/agents/${agent}/policies`, { body: { policies } })
+async function setPolicies(agent: string, policies: object[], key = server.rootKey): Promise<void> {
+  const { body } = await ask(server, `PUT /v1/agents/${agent}/policies`, { key, body: { policies } })
   expect((await vote(body.proposal_id, decider)).body.state).toBe('applied')
 }
 
-const setMetadata = (email: string, metadata: object) =>
-  ask(server, `PATCH /v1/auth/users/${email}/app-metadata`, { body: { metadata } })
+const setMetadata = (email: string, metadata: object, key = server.rootKey) =>
+  ask(server, `PATCH /v1/auth/users/${email}/app-metadata`, { key, body: { metadata } })
 
 describe('deleting a key', () => {
   it('cancels what it has proposed, by a signed record', async () => {
@@ -117,6 +118,56 @@ describe('what a user has proposed', () => {
     const second = await propose(agent, token)
     await setPolicies(agent, [])
     expect((await vote(second, decider)).body).toMatchObject({ state: 'rejected', reason: 'forbidden' })
+  })
+
+  it('is not approved by the line that last wrote its app_metadata', async () => {
+    const agent = await newAgent(server, 'own-metadata', 'protected')
+    await setPolicies(agent, editorsDelete)
+    const email = 'puppet@example.org'
+    const account = await register(server, email)
+    expect((await setMetadata(email, { may: 1 }, admin)).status).toBe(200)
+    const id = await propose(agent, (await logIn(server, account)).token)
+    expect(codeOf(await leavesUnchanged(server, agent, () => vote(id, admin)))).toEqual([403, 'forbidden'])
+    expect((await vote(id, decider)).body.state).toBe('applied')
+  })
+
+  it('is not approved by the line that made the account', async () => {
+    const agent = await newAgent(server, 'own-account', 'protected')
+    await setPolicies(agent, [{ actions: ['read', 'delete'], conditions: [] }])
+    const body = { email: 'made@example.org', password: 'correct horse battery' }
+    const made = await ask(server, 'POST /v1/auth/register', { key: admin, body })
+    expect(made.status, made.text).toBe(201)
+    const id = await propose(agent, made.body.token)
+    expect(codeOf(await leavesUnchanged(server, agent, () => vote(id, admin)))).toEqual([403, 'forbidden'])
+    expect((await vote(id, decider)).body.state).toBe('applied')
+  })
+
+  it('is not approved by a line that was given a token that signs in to the account', async () => {
+    const agent = await newAgent(server, 'entered-account', 'protected')
+    await setPolicies(agent, [{ actions: ['read', 'delete'], conditions: [] }])
+    const { email } = await register(server, 'entered@example.org')
+    const { body: link } = await ask(server, 'POST /v1/auth/magic-link/send', { key: admin, body: { email } })
+    const entered = await ask(server, 'POST /v1/auth/magic-link/verify', {
+      key: null,
+      body: { token: link.token },
+    })
+    const id = await propose(agent, entered.body.token)
+    expect(codeOf(await leavesUnchanged(server, agent, () => vote(id, admin)))).toEqual([403, 'forbidden'])
+    expect((await vote(id, decider)).body.state).toBe('applied')
+  })
+
+  it('is not approved by the line that wrote the policies, the root key included where there are other admins', async () => {
+    const agent = await newAgent(server, 'own-policies', 'protected')
+    const everything = [{ actions: ['read', 'delete'], conditions: [] }]
+    await setPolicies(agent, everything, admin)
+    const token = await signUp(server, 'guided@example.org')
+    const first = await propose(agent, token)
+    expect(codeOf(await leavesUnchanged(server, agent, () => vote(first, admin)))).toEqual([403, 'forbidden'])
+    expect((await vote(first)).body.state).toBe('applied')
+    await setPolicies(agent, everything)
+    const second = await propose(agent, token)
+    expect(codeOf(await leavesUnchanged(server, agent, () => vote(second)))).toEqual([403, 'forbidden'])
+    expect((await vote(second, admin)).body.state).toBe('applied')
   })
 })
 

@@ -6,7 +6,7 @@ import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { countTogether, nobodysId } from '../../auth/strangers.js'
-import { createUser, userByEmail, userById } from '../../auth/users.js'
+import { createUser, reachedBy, userByEmail, userById } from '../../auth/users.js'
 import { unverified } from './login.js'
 
 /**
@@ -58,9 +58,10 @@ export function magicLinkVerify(namespace: NamespaceState, { hash }: ChangeOf<'m
     recordFailure(namespace, { key: expired, user }, { method: 'magic_link', reason })
     return () => badLink
   }
-  const { email, mailed } = link
+  const { email, mailed, line } = link
   const found = userByEmail(namespace, email)
-  const known = found ?? createUser(namespace, { email, verified: mailed, mailboxProven: mailed })
+  const account = found ?? createUser(namespace, { email, verified: mailed, mailboxProven: mailed })
+  const known = { ...account, ...reachedBy(line, account.reachedBy) }
   const user = mailed ? proveMailbox(namespace, known) : known
   if (found === undefined) namespace.audit('auth/register', { userId: user.userId, email })
   if (namespace.state.auth.requireEmailVerify && !user.verified)

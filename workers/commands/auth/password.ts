@@ -6,7 +6,7 @@ import { proveMailbox } from '../../auth/mailbox.js'
 import { dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
-import { putUser, userByEmail, userById, withoutPassword } from '../../auth/users.js'
+import { putUser, reachedBy, userByEmail, userById, withoutPassword } from '../../auth/users.js'
 import { invalidCredentials } from './login.js'
 
 /**
@@ -37,7 +37,8 @@ export function passwordReset(namespace: NamespaceState, change: ChangeOf<'passw
   const { userId, email } = user
   const removed = removePasskeys === true ? dropPasskeys(namespace, userId) : 0
   const proven = link.mailed ? proveMailbox(namespace, user) : user
-  const owner = { ...proven, passwordHash, devicesSinceMs: namespace.nowMs }
+  const reached = reachedBy(link.line, proven.reachedBy)
+  const owner = { ...proven, ...reached, passwordHash, devicesSinceMs: namespace.nowMs }
   endSessions(namespace, userId)
   dropLinks(namespace, email)
   clearFailures(namespace, { email, user })

@@ -60,7 +60,9 @@ export function appMetadata(namespace: NamespaceState, change: ChangeOf<'appMeta
   const { email, metadata, clearUserMetadata = false } = change
   const user = userByEmail(namespace, email)
   if (user === undefined) return noSuchUser
-  const changed = { ...user, appMetadata: metadata, ...(clearUserMetadata && { userMetadata: {} }) }
+  const { metadataBy: _before, ...rest } = user
+  const by = namespace.line === undefined ? {} : { metadataBy: namespace.line }
+  const changed = { ...rest, appMetadata: metadata, ...by, ...(clearUserMetadata && { userMetadata: {} }) }
   const refusal = metadataRefusal(changed, namespace.state.auth.metadataBytesMax)
   if (refusal?.code === 'metadata_too_large' && !clearUserMetadata)
     return { ...refusal, detail: `${refusal.detail}; "clear_user_metadata": true empties user_metadata` }
