@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { jwksRoutes } from '../../../src/routes/auth/jwks.js'
 import { register } from '../../support/auth/accounts.js'
 import { ask, leavesUnchanged, unseenSuccesses } from '../../support/http/answers.js'
-import { restartedFull } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -42,29 +41,7 @@ describe.each(routes)('%s', (route) => {
   })
 })
 
-it('shows the same keys after a restart, and others on another server', async () => {
-  const kids = async (of: TestServer) => {
-    const { body } = await ask(of, 'GET /v1/auth/jwks', { key: null })
-    return body.keys.map((key: { kid: string }) => key.kid)
-  }
-  const before = await kids(server)
-  await server.halt()
-  server = await startAuthServer({ dataDir: server.dataDir })
-  expect(await kids(server)).toEqual(before)
-  const other = await startAuthServer()
-  try {
-    expect((await kids(other)).filter((kid: string) => before.includes(kid))).toEqual([])
-  } finally {
-    await other.stop()
-  }
-})
-
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(jwksRoutes)).toEqual([])
-})
-
-it('shows the keys while the disk is full', async () => {
-  server = await restartedFull(server)
-  for (const route of routes) expect((await ask(server, route, { key: null })).status).toBe(200)
 })

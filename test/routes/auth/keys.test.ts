@@ -1,9 +1,9 @@
 import { decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { keyRoutes } from '../../../src/routes/auth/keys.js'
-import { type Account, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
+import { type Account, logIn, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, restartedFull, takesAdminsOnly } from '../../support/auth/auth-cases.js'
+import { auditsOf, takesAdminsOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -36,35 +36,10 @@ describe('rotating the signing key', () => {
     expect((await kids()).slice(0, 2)).toEqual([next, result.body.next_kid])
   })
 
-  it('goes on taking tokens of the keys before, which stay published, also after a restart', async () => {
-    const tokens = [ada.token, (await logIn(server, ada)).token]
-    await ask(server, route)
-    tokens.push((await logIn(server, ada)).token)
-    expect(new Set(tokens.map(kidOf)).size).toBe(3)
-    const check = async () => {
-      for (const token of tokens) {
-        expect(await outcomeOf(ask(server, 'GET /v1/auth/me', { key: token }))).toBe('200')
-        expect(await kids()).toContain(kidOf(token))
-      }
-    }
-    await check()
-    await server.halt()
-    server = await startAuthServer({ dataDir: server.dataDir })
-    await check()
-    expect(kidOf((await logIn(server, ada)).token)).toBe((await kids())[0])
-  })
-
   takesAdminsOnly({ server: () => server, route, user: () => ada.token })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(keyRoutes)).toEqual([])
-})
-
-it('answers 507 while the disk is full', async () => {
-  const before = await kids()
-  server = await restartedFull(server)
-  await refused(server, route, { key: server.rootKey, outcome: '507 storage_full' })
-  expect(await kids()).toEqual(before)
 })

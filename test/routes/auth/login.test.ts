@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loginRoutes } from '../../../src/routes/auth/login.js'
 import { linkToken, register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -140,63 +140,9 @@ describe('the lockout', () => {
     expect(codes.filter((code) => code === 'invalid_credentials')).toHaveLength(3)
     expect(codes.filter((code) => code === 'account_locked')).toHaveLength(17)
   })
-
-  it('ends by itself', async () => {
-    const brief = await startAuthServer({
-      env: { SERVICE_AUTH_MAX_LOGIN_ATTEMPTS: '1', SERVICE_AUTH_LOCKOUT_DURATION_SECS: '1' },
-    })
-    try {
-      await register(brief, 'ada@example.org')
-      expect((await tryLogin(brief, 'ada@example.org', wrong)).status).toBe(401)
-      // Answered 429 or not by how fast the machine is; in the end the right password is taken.
-      await expect
-        .poll(async () => (await tryLogin(brief, 'ada@example.org', usualPassword)).status, {
-          timeout: 30_000,
-          interval: 100,
-        })
-        .toBe(200)
-    } finally {
-      await brief.stop()
-    }
-  })
-})
-
-it('answers 403 to an unverified user while that is required, and only after the right password', async () => {
-  const strict = await startAuthServer({ env: { SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true' } })
-  try {
-    const body = { email: 'ada@example.org', password: usualPassword }
-    await ask(strict, 'POST /v1/auth/register', { key: null, body })
-    expect((await tryLogin(strict, body.email, wrong)).body.code).toBe('invalid_credentials')
-    const refusal = await tryLogin(strict, body.email, usualPassword)
-    expect([refusal.status, refusal.body.code]).toEqual([403, 'email_not_verified'])
-    expect(refusal.body).not.toHaveProperty('token')
-  } finally {
-    await strict.stop()
-  }
-})
-
-it('answers 503 when more logins of one e-mail wait than there is room for, and counts none', async () => {
-  await register(server, 'crowd@example.org')
-  const logins = Array.from({ length: 300 }, () => tryLogin(server, 'crowd@example.org', usualPassword))
-  const answers = await Promise.all(logins)
-  const others = answers.filter(({ status }) => status !== 200)
-  expect(others.length).toBeGreaterThan(0)
-  expect(new Set(others.map(({ body }) => body.code))).toEqual(new Set(['overloaded']))
-  expect(others[0]?.headers.get('retry-after')).toBe('1')
-  expect((await tryLogin(server, 'crowd@example.org', usualPassword)).status).toBe(200)
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(loginRoutes)).toEqual([])
-})
-
-it('answers 507 while the disk is full, right password or wrong', async () => {
-  server = await restartedFull(server)
-  for (const password of [usualPassword, wrong]) {
-    await refused(server, route, {
-      body: { email: 'ada@example.org', password },
-      outcome: '507 storage_full',
-    })
-  }
 })

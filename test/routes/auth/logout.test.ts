@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { logoutRoutes } from '../../../src/routes/auth/logout.js'
 import { type Account, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, restartedFull, takesUsersOnly } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, takesUsersOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 import { subjectOf } from '../../support/auth/users.js'
@@ -78,23 +78,7 @@ describe('logging out', () => {
   takesUsersOnly({ server: () => server, route, key: () => ada.token })
 })
 
-it('is remembered over a restart', async () => {
-  const account = await register(server, 'restart@example.org')
-  await ask(server, route, { key: account.token })
-  await server.halt()
-  server = await startAuthServer({ dataDir: server.dataDir })
-  expect(await me(account.token)).toBe('401 token_revoked')
-  expect(await exchange(account.refreshToken)).toBe('401 refresh_invalid')
-})
-
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(logoutRoutes)).toEqual([])
-})
-
-it('works while the disk is full: it takes something away from a thief', async () => {
-  const account = await register(server, 'full@example.org')
-  server = await restartedFull(server)
-  expect(await outcomeOf(ask(server, route, { key: account.token }))).toBe('200')
-  expect(await me(account.token)).toBe('401 token_revoked')
 })

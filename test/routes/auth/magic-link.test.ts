@@ -1,15 +1,12 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { magicLinkRoutes } from '../../../src/routes/auth/magic-link.js'
-import { linkToken, logIn, register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
-import { ask, scopedKey, unseenSuccesses } from '../../support/http/answers.js'
+import { linkToken, logIn, register } from '../../support/auth/accounts.js'
+import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { callAs } from '../../support/http/call-as.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
-import { eventually } from '../../support/eventually.js'
-import { freePort } from '../../support/server/free-port.js'
 import type { TestServer } from '../../support/server/server.js'
-import { linkIn, startSmtpProcess } from '../../support/mail/smtp.js'
 
 let server: TestServer
 
@@ -116,30 +113,6 @@ describe('using a magic link', () => {
   refusesOtherBodies({ server: () => server, route: verify, body: { token: 'A'.repeat(43) } })
 })
 
-it('answers 401 for a link whose time is over', async () => {
-  const brief = await startAuthServer({ env: { SERVICE_AUTH_MAGIC_LINK_EXPIRY_SECS: '1' } })
-  try {
-    const token = await linkToken(brief, 'magic-link/send', 'late@example.org')
-    const overAtMs = Date.now() + 1_000
-    await eventually(() => Date.now() >= overAtMs)
-    await refused(brief, verify, { body: { token }, outcome: '401 invalid_token' })
-  } finally {
-    await brief.stop()
-  }
-})
-
-it('lets no unverified user in by a token from an answer while verification is required', async () => {
-  const strict = await startAuthServer({ env: { SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true' } })
-  try {
-    const token = await linkToken(strict, 'magic-link/send', 'ada@example.org')
-    const { status, body } = await ask(strict, verify, { key: null, body: { token } })
-    expect([status, body.code]).toEqual([403, 'email_not_verified'])
-    expect(body).not.toHaveProperty('token')
-  } finally {
-    await strict.stop()
-  }
-})
-
 it('answers no page of another site, and no name that leads here, with a token', async () => {
   for (const path of ['/v1/auth/magic-link/send', '/v1/auth/verify-email/send']) {
     const body = { email: 'ada@example.org' }
@@ -155,72 +128,7 @@ it('answers no page of another site, and no name that leads here, with a token',
   }
 })
 
-it.each([
-  ['in production', { SERVICE_ENV: 'production' }],
-  ['beyond this machine', { SERVICE_HOST: '0.0.0.0' }],
-])('gives the token %s to the root key alone, and warns at the start', async (_where, env) => {
-  const live = await startAuthServer({ env })
-  try {
-    expect(live.stderr()).toContain('answers to the root key only')
-    const body = { email: 'ada@example.org' }
-    const keys = [null, 'nonsense']
-    keys.push((await scopedKey(live, ['admin:organisms'])).key)
-    keys.push((await scopedKey(live, ['admin:*'], ['default'])).key)
-    for (const route of [send, 'POST /v1/auth/verify-email/send', 'POST /v1/auth/password/reset-request']) {
-      for (const key of keys) {
-        expect((await ask(live, route, { key, body })).body, route).toEqual({ sent: false })
-      }
-      expect((await ask(live, route, { body })).body.token, route).toMatch(/^[\w-]{43}$/)
-    }
-  } finally {
-    await live.stop()
-  }
-})
-
-it('proves the mailbox when it was mailed, and drops what somebody else may have set before', async () => {
-  const smtp = await startSmtpProcess(await freePort())
-  const mailing = await startAuthServer({
-    env: {
-      SERVICE_MAIL_ENABLED: 'true',
-      SERVICE_MAIL_SMTP_URL: smtp.url,
-      SERVICE_MAIL_FROM: 'no-reply@example.org',
-      SERVICE_MAIL_LINK_BASE_URL: 'http://127.0.0.1:1',
-    },
-  })
-  try {
-    const squatter = await register(mailing, 'owner@example.org')
-    const sent = await ask(mailing, send, { key: null, body: { email: squatter.email } })
-    expect(sent.body).toEqual({ sent: true })
-    const rootSent = await ask(mailing, send, { body: { email: 'other@example.org' } })
-    expect(rootSent.body).toEqual({ sent: true })
-    const first = await smtp.next()
-    expect(first.to).toEqual([squatter.email])
-    const { token } = linkIn(first)
-    const { body } = await ask(mailing, verify, { key: null, body: { token } })
-    expect(body).toMatchObject({ user_id: squatter.userId, verified: true })
-    expect((await tryLogin(mailing, squatter.email, usualPassword)).body.code).toBe('invalid_credentials')
-    const ended = await ask(mailing, 'GET /v1/auth/me', { key: squatter.token })
-    expect([ended.status, ended.body.code]).toEqual([401, 'token_revoked'])
-    expect((await ask(mailing, 'GET /v1/auth/me', { key: body.token })).body.verified).toBe(true)
-    const { body: listed } = await ask(mailing, 'GET /v1/auth/users?prefix=owner')
-    expect(listed.users).toMatchObject([{ email: squatter.email, mailbox_proven: true }])
-  } finally {
-    await mailing.stop()
-    await smtp.stop()
-  }
-})
-
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(magicLinkRoutes)).toEqual([])
-})
-
-it('answers 507 while the disk is full, and uses no link up', async () => {
-  const token = await tokenFor('full@example.org')
-  server = await restartedFull(server)
-  await refused(server, send, { body: { email: 'full@example.org' }, outcome: '507 storage_full' })
-  await refused(server, verify, { body: { token }, outcome: '507 storage_full' })
-  await server.halt()
-  server = await startAuthServer({ dataDir: server.dataDir })
-  expect((await use(token)).status).toBe(200)
 })

@@ -1,15 +1,9 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { meRoutes } from '../../../src/routes/auth/me.js'
-import { type Account, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
+import { type Account, logIn, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import {
-  auditsOf,
-  refused,
-  refusesOtherBodies,
-  restartedFull,
-  takesUsersOnly,
-} from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesOtherBodies, takesUsersOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -125,26 +119,7 @@ describe('replacing user_metadata', () => {
   takesUsersOnly({ server: () => server, route: update, body: { metadata: {} }, key: () => ada.token })
 })
 
-it('answers 401 token_expired once the time of a token is over', async () => {
-  const brief = await startAuthServer({ env: { SERVICE_AUTH_JWT_EXPIRY_SECS: '1' } })
-  try {
-    const { token } = await register(brief, 'ada@example.org')
-    await expect
-      .poll(() => outcomeOf(ask(brief, show, { key: token })), { timeout: 30_000, interval: 100 })
-      .toBe('401 token_expired')
-  } finally {
-    await brief.stop()
-  }
-})
-
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(meRoutes)).toEqual([])
-})
-
-it('shows the user while the disk is full, and changes nothing', async () => {
-  server = await restartedFull(server)
-  expect((await ask(server, show, { key: ada.token })).status).toBe(200)
-  const body = { metadata: { late: true } }
-  await refused(server, update, { key: ada.token, body, outcome: '507 storage_full' })
 })

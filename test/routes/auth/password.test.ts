@@ -10,13 +10,7 @@ import {
   usualPassword,
 } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses, scopedKey } from '../../support/http/answers.js'
-import {
-  auditsOf,
-  refused,
-  refusesOtherBodies,
-  restartedFull,
-  takesUsersOnly,
-} from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesOtherBodies, takesUsersOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import { addPasskey, passkeyEnv, signInBy } from '../../support/auth/passkeys.js'
 import type { TestServer } from '../../support/server/server.js'
@@ -275,13 +269,4 @@ describe('resetting a password', () => {
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(passwordRoutes)).toEqual([])
-})
-
-it('answers 507 while the disk is full', async () => {
-  const token = await linkToken(server, 'password/reset-request', ada.email)
-  server = await restartedFull(server)
-  const outcome = '507 storage_full'
-  await refused(server, change, { key: ada.token, body: changing(usualPassword, next), outcome })
-  await refused(server, request, { body: { email: ada.email }, outcome })
-  await refused(server, reset, { body: { token, password: next }, outcome })
 })

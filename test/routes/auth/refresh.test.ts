@@ -3,9 +3,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { refreshRoutes } from '../../../src/routes/auth/refresh.js'
 import { logIn, outcomeOf, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
-import { eventually } from '../../support/eventually.js'
 import type { TestServer } from '../../support/server/server.js'
 
 let server: TestServer
@@ -100,34 +99,7 @@ describe('exchanging a refresh token', () => {
   refusesOtherBodies({ server: () => server, route, body: { refresh_token: 'A'.repeat(70) } })
 })
 
-it('answers 401 to a token whose time is over', async () => {
-  const brief = await startAuthServer({ env: { SERVICE_AUTH_REFRESH_TOKEN_EXPIRY_SECS: '1' } })
-  try {
-    const { refreshToken } = await register(brief, 'ada@example.org')
-    const overAtMs = Date.now() + 1_000
-    await eventually(() => Date.now() >= overAtMs)
-    const { status, body } = await ask(brief, route, { key: null, body: { refresh_token: refreshToken } })
-    expect([status, body.code]).toEqual([401, 'refresh_expired'])
-  } finally {
-    await brief.stop()
-  }
-})
-
-it('goes on after a restart', async () => {
-  const { refreshToken } = await register(server, 'restart@example.org')
-  const { body } = await exchange(refreshToken)
-  await server.halt()
-  server = await startAuthServer({ dataDir: server.dataDir })
-  expect((await exchange(body.refresh_token)).status).toBe(200)
-})
-
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(refreshRoutes)).toEqual([])
-})
-
-it('answers 507 while the disk is full, and uses no token up', async () => {
-  const { refreshToken } = await register(server, 'full@example.org')
-  server = await restartedFull(server)
-  await refused(server, route, { body: { refresh_token: refreshToken }, outcome: '507 storage_full' })
 })

@@ -1,9 +1,9 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { registerRoutes } from '../../../src/routes/auth/register.js'
-import { linkToken, register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
+import { tryLogin, usualPassword } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -104,84 +104,7 @@ describe('registering', () => {
   refusesOtherBodies({ server: () => server, route, body: { email: 'other@example.org', password } })
 })
 
-describe('while verification is required', () => {
-  let strict: TestServer
-
-  beforeAll(async () => {
-    strict = await startAuthServer({ env: { SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true' } })
-  })
-  afterAll(() => strict.stop())
-
-  it('answers a new and a taken e-mail alike and signs nobody in', async () => {
-    const body = { email: 'eve@example.org', password }
-    const first = await ask(strict, route, { key: null, body })
-    expect([first.status, first.body]).toEqual([
-      201,
-      {
-        user_id: null,
-        email: 'eve@example.org',
-        token: null,
-        refresh_token: null,
-        token_type: 'Bearer',
-        expires_in: null,
-      },
-    ])
-    const again = await auditsOf(strict, () =>
-      ask(strict, route, { key: null, body: { ...body, password: 'another good one' } }),
-    )
-    expect([again.result.status, again.result.body]).toEqual([first.status, first.body])
-    expect(again.types).toEqual(['auth/register'])
-    expect(again.records[0]?.payload['outcome']).toBe('failure')
-  })
-
-  it('lets nobody in before the e-mail is verified, and only the first password after', async () => {
-    const body = { email: 'dora@example.org', password }
-    await ask(strict, route, { key: null, body })
-    await ask(strict, route, { key: null, body: { ...body, password: 'another good one' } })
-    expect((await tryLogin(strict, body.email, password)).body.code).toBe('email_not_verified')
-    const token = await linkToken(strict, 'verify-email/send', body.email)
-    await ask(strict, 'POST /v1/auth/verify-email', { key: null, body: { token } })
-    expect((await tryLogin(strict, body.email, 'another good one')).status).toBe(401)
-    expect((await tryLogin(strict, body.email, password)).status).toBe(200)
-  })
-
-  it('an invalid e-mail and an invalid password are refused too', async () => {
-    const noEmail = { email: 'nobody', password }
-    await refused(strict, route, { body: noEmail, outcome: '400 validation_failed' })
-    const weak = { email: 'dora@example.org', password: 'short' }
-    await refused(strict, route, { body: weak, outcome: '422 weak_password' })
-  })
-})
-
-it('takes common passwords while SERVICE_AUTH_PASSWORD_BLOCKLIST is off', async () => {
-  const lax = await startAuthServer({ env: { SERVICE_AUTH_PASSWORD_BLOCKLIST: 'false' } })
-  try {
-    await register(lax, 'lax@example.org', 'password1')
-    const body = { email: 'laxer@example.org', password: 'passwor' }
-    await refused(lax, route, { body, outcome: '422 weak_password' })
-  } finally {
-    await lax.stop()
-  }
-})
-
-it('answers 503 when more passwords wait than there is room for, and registers the others', async () => {
-  const emails = Array.from({ length: 400 }, (_none, at) => `crowd-${at}@example.org`)
-  const answers = await Promise.all(emails.map((email) => signUp(email)))
-  const refusedOnes = answers.filter(({ status }) => status !== 201)
-  expect(new Set(refusedOnes.map(({ body }) => body.code))).toEqual(new Set(['overloaded']))
-  expect(refusedOnes[0]?.headers.get('retry-after')).toBe('1')
-  const { body } = await ask(server, 'GET /v1/auth/users?limit=1000')
-  const made = body.users.filter((user: { email: string }) => user.email.startsWith('crowd-'))
-  expect(made).toHaveLength(400 - refusedOnes.length)
-})
-
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(registerRoutes)).toEqual([])
-})
-
-it('answers 507 while the disk is full', async () => {
-  server = await restartedFull(server)
-  const body = { email: 'late@example.org', password }
-  await refused(server, route, { body, outcome: '507 storage_full' })
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { revokeRoutes } from '../../../src/routes/auth/revoke.js'
 import { type Account, outcomeOf, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, restartedFull, takesUsersOnly } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, takesUsersOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -56,22 +56,7 @@ describe('revoking a token', () => {
   takesUsersOnly({ server: () => server, route, key: () => ada.token })
 })
 
-it('is remembered over a restart', async () => {
-  const { token } = await register(server, 'restart@example.org')
-  await ask(server, route, { key: token })
-  await server.halt()
-  server = await startAuthServer({ dataDir: server.dataDir })
-  expect(await me(token)).toBe('401 token_revoked')
-  expect(await me(ada.token)).toBe('200')
-})
-
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(revokeRoutes)).toEqual([])
-})
-
-it('works while the disk is full: it takes something away from a thief', async () => {
-  server = await restartedFull(server)
-  expect(await outcomeOf(ask(server, route, { key: ada.token }))).toBe('200')
-  expect(await me(ada.token)).toBe('401 token_revoked')
 })

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sessionRoutes } from '../../../src/routes/auth/sessions.js'
 import { type Account, linkToken, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, restartedFull, takesUsersOnly } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, takesUsersOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -107,12 +107,4 @@ describe('ending a session', () => {
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(sessionRoutes)).toEqual([])
-})
-
-it('can be ended while the disk is full: it takes something away from a thief', async () => {
-  const thief = await logIn(server, ada)
-  server = await restartedFull(server)
-  expect((await shown(ada.token)).map(({ sid }) => sid)).toContain(sidOf(thief.token))
-  expect((await ask(server, endOf(sidOf(thief.token)), { key: ada.token })).status).toBe(200)
-  await refused(server, 'GET /v1/auth/me', { key: thief.token, outcome: '401 token_revoked' })
 })

@@ -12,13 +12,7 @@ import {
   usualPassword,
 } from '../../support/auth/accounts.js'
 import { ask, scopedKey, unseenSuccesses } from '../../support/http/answers.js'
-import {
-  auditsOf,
-  refused,
-  refusesOtherBodies,
-  restartedFull,
-  takesAdminsOnly,
-} from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesOtherBodies, takesAdminsOnly } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -360,14 +354,4 @@ describe('replacing app_metadata', () => {
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(userRoutes)).toEqual([])
-})
-
-it('lists and deletes users while the disk is full, and changes no other', async () => {
-  server = await restartedFull(server)
-  const { body } = await ask(server, list)
-  expect(body.users.map((user: { email: string }) => user.email)).toContain(ada.email)
-  const call = { key: rootKey(), body: { metadata: { late: true } }, outcome: '507 storage_full' }
-  await refused(server, updateOf(ada.email), call)
-  expect((await ask(server, `DELETE /v1/auth/users/${ada.email}`)).status).toBe(200)
-  await refused(server, 'GET /v1/auth/me', { key: ada.token, outcome: '401 token_revoked' })
 })

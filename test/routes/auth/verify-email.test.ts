@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyEmailRoutes } from '../../../src/routes/auth/verify-email.js'
 import { linkToken, logIn, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
-import { auditsOf, refused, refusesOtherBodies, restartedFull } from '../../support/auth/auth-cases.js'
+import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
 import type { TestServer } from '../../support/server/server.js'
 
@@ -84,12 +84,4 @@ describe('verifying an e-mail', () => {
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(verifyEmailRoutes)).toEqual([])
-})
-
-it('answers 507 while the disk is full', async () => {
-  await register(server, 'full@example.org')
-  const token = await tokenFor('full@example.org')
-  server = await restartedFull(server)
-  await refused(server, send, { body: { email: 'full@example.org' }, outcome: '507 storage_full' })
-  await refused(server, verify, { body: { token }, outcome: '507 storage_full' })
 })
