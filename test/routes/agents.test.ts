@@ -300,28 +300,6 @@ describe('the list of agents with their status', () => {
     const { key: writer } = await scopedKey(server, ['records:write'])
     expect((await ask(server, 'GET /v1/agents?include=status', { key: writer })).status).toBe(403)
   })
-
-  // A page of agents that are not in memory reads the last block of each, which has all that was committed with it.
-  it('is cut where it would read too much at once, and goes on from there', async () => {
-    const first = await startServer({ env: { SERVICE_SHARDS: '2' } })
-    const names = Array.from({ length: 90 }, (_none, n) => `large-${String(n).padStart(2, '0')}`)
-    for (const name of names) {
-      await newAgent(first, name)
-      const body = { data: { text: 'x'.repeat(250_000) } }
-      expect((await ask(first, `POST /v1/agents/${name}/records`, { body })).status).toBe(201)
-    }
-    await first.halt()
-    const second = await startServer({ env: { SERVICE_SHARDS: '2' }, dataDir: first.dataDir })
-    const found = await pages(second, 'prefix=large-')
-    expect(found.length).toBeGreaterThan(1)
-    expect(found.flatMap(({ agents }) => agents)).toEqual(names)
-    const statuses = found.flatMap((page) => page.statuses)
-    for (const [at, name] of names.entries())
-      expect(statuses[at]).toEqual((await ask(second, `GET /v1/agents/${name}/status`)).body)
-    // Now that all are in memory, nothing has to be read.
-    expect(await pages(second, 'prefix=large-')).toHaveLength(1)
-    await second.stop()
-  })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {

@@ -1,16 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { apiKeyRoutes } from '../../src/routes/api-keys.js'
 import { scopes, type Scope } from '../../src/wire/api-keys.js'
-import {
-  ask,
-  headOf,
-  leavesUnchanged,
-  newAgent,
-  scopedKey,
-  unseenSuccesses,
-} from '../support/http/answers.js'
+import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { startServer, type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
@@ -189,8 +180,7 @@ describe('deleting a key', () => {
 })
 
 describe('an Idempotency-Key', () => {
-  const make = (options: TestCall & { on?: TestServer }) =>
-    ask(options.on ?? server, 'POST /v1/admin/api-keys', options)
+  const make = (options: TestCall) => ask(server, 'POST /v1/admin/api-keys', options)
   const body = { name: 'once', scopes: ['records:read'], agents: ['team-a'] }
   const countKeys = async () => (await ask(server, 'GET /v1/admin/api-keys')).body.api_keys.length
 
@@ -269,75 +259,7 @@ describe('an Idempotency-Key', () => {
     expect((await make({ body, headers: long })).status).toBe(400)
     expect((await ask(server, 'DELETE /v1/admin/api-keys/key_none', { headers: long })).status).toBe(400)
   })
-
-  it('holds after a restart, and the key lies nowhere in the data directory', async () => {
-    const headers = { 'idempotency-key': 'over a restart' }
-    const first = await startServer()
-    const made = await make({ on: first, body, headers })
-    expect(await first.halt('SIGKILL')).toBeNull()
-    expect(filesWith(first.dataDir, made.body.key.slice('sf_key_'.length))).toEqual([])
-    const second = await startServer({ dataDir: first.dataDir })
-    try {
-      const again = await make({ on: second, body, headers })
-      expect(again.headers.get('idempotency-replayed')).toBe('true')
-      expect(again.text).toBe(made.text)
-      const { key } = again.body
-      expect((await ask(second, 'GET /v1/agents/team-a/head', { key })).body.code).toBe('agent_not_found')
-    } finally {
-      await second.stop()
-    }
-  })
 })
-
-describe('SERVICE_DATA_OPEN', () => {
-  it('asks nobody for a credential, and warns', async () => {
-    const open = await startServer({ env: { SERVICE_ENV: 'development', SERVICE_DATA_OPEN: 'true' } })
-    try {
-      const options = { key: null, body: { data: { n: 1 } } }
-      expect((await ask(open, 'POST /v1/agents/default/records', options)).status).toBe(201)
-      expect((await ask(open, 'GET /v1/agents', { key: 'wrong' })).status).toBe(401)
-      expect(open.stderr()).toContain('SERVICE_DATA_OPEN')
-    } finally {
-      await open.stop()
-    }
-  })
-})
-
-describe('after a restart', () => {
-  it('keys that were made work, deleted ones do not, and no key is in the data directory', async () => {
-    const first = await startServer()
-    const kept = await scopedKey(first, ['records:read'])
-    const gone = await scopedKey(first, ['records:read'])
-    await ask(first, `DELETE /v1/admin/api-keys/${gone.key_id}`)
-    expect(await first.halt()).toBe(0)
-    expect(filesWith(first.dataDir, kept.key)).toEqual([])
-    const second = await startServer({ dataDir: first.dataDir })
-    try {
-      expect((await ask(second, 'GET /v1/agents/default/head', { key: kept.key })).status).toBe(200)
-      expect((await ask(second, 'GET /v1/agents/default/head', { key: gone.key })).status).toBe(401)
-      expect(await headOf(second, 'default')).toMatchObject({ seq: 0 })
-    } finally {
-      await second.stop()
-    }
-  })
-})
-
-/** The files of a directory that hold a text, as it is or in another form that bytes are written down in. */
-function filesWith(directory: string, text: string): string[] {
-  const forms = [Buffer.from(text), Buffer.from(text, 'base64url')]
-  const written = forms.flatMap((bytes) => [
-    bytes,
-    bytes.toString('hex'),
-    bytes.toString('base64').slice(0, 40),
-  ])
-  return readdirSync(directory, { recursive: true, withFileTypes: true })
-    .filter((file) => file.isFile())
-    .map((file) => join(file.parentPath, file.name))
-    .filter((path) => {
-      const bytes = readFileSync(path)
-      return written.some((form) => bytes.includes(form))
-    })
-}
 
 it('answers 202 for a key that may decide where two admin keys are there', async () => {
   for (let n = 0; n < 2; n++) await scopedKey(server, ['admin:*'])

@@ -200,17 +200,6 @@ describe('a strand as of a moment', () => {
     })
   })
 
-  it('carries the same checkpoint of a moment before a rotation after a restart', async () => {
-    const agent = await newAgent(server, 'restarted')
-    const { timestamp_hlc: ts } = await write(agent, 0)
-    await ask(server, `POST /v1/agents/${agent}/rotate-key`, { body: { seed_hex: '5e'.repeat(32) } })
-    const before = await asOf(agent, ts)
-    expect(verifyCheckpoint(before.checkpoint, await keyOf(agent))).toMatchObject({ size: 2 })
-    await server.halt()
-    server = await startAuthServer({ env: { SERVICE_SHARDS: '3' }, dataDir: server.dataDir })
-    expect(await asOf(agent, ts)).toEqual(before)
-  })
-
   it('tells the zone of then', async () => {
     const agent = await newAgent(server, 'zoned')
     const moments = [await now(agent)]

@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
 import { shardOf } from '../../src/base/placement.js'
 import { graphRoutes } from '../../src/routes/graph.js'
 import {
@@ -10,7 +9,6 @@ import {
   scopedKey,
   unseenSuccesses,
 } from '../support/http/answers.js'
-import { restartedFull } from '../support/auth/auth-cases.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import {
   addEdge,
@@ -350,35 +348,9 @@ describe('a traversal', () => {
     }
     expect(codeOf(await ask(server, 'GET /v1/graph/traverse/nobody'))).toEqual([404, 'agent_not_found'])
   })
-
-  it('is cut off, and says so, at its bound of nodes', async () => {
-    const [hub = '', ...others] = await agents(limits.graphNodesMax + 30)
-    await inSlices(others, async (other) => {
-      expect((await add(hub, other)).status).toBe(201)
-    })
-    const found = await traverse(hub, { depth: '3' })
-    expect([found.nodes.length, found.truncated]).toEqual([limits.graphNodesMax, true])
-    const nodes = new Set<string>(found.nodes)
-    expect(nodes.size).toBe(limits.graphNodesMax)
-    expect(found.edges).toHaveLength(limits.graphNodesMax - 1)
-    expect(await traverse(hub, { depth: '3' })).toEqual(found)
-    expect(await edgesOf(server, hub, { limit: '1000' })).toHaveLength(others.length)
-  })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(graphRoutes)).toEqual([])
-})
-
-describe('on a full disk', () => {
-  it('edges are read, and neither added nor removed', async () => {
-    const [a = '', b = ''] = await agents(2)
-    await add(a, b)
-    server = await restartedFull(server)
-    for (const act of [add, remove]) {
-      expect(codeOf(await leavesUnchanged(server, a, () => act(a, b)))).toEqual([507, 'storage_full'])
-    }
-    expect(await edgesOf(server, a)).toEqual([`${a} likes ${b} 1`])
-  })
 })

@@ -4,8 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { healthRoutes } from '../../src/routes/health.js'
 import { eventually } from '../support/eventually.js'
-import { callAs } from '../support/http/call-as.js'
-import { ask, leavesUnchanged, scopedKey, unseenSuccesses } from '../support/http/answers.js'
+import { ask, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { backUp } from '../support/server/backup.js'
 import { metricsNow } from '../support/http/metrics.js'
 import { startServer, type TestServer } from '../support/server/server.js'
@@ -22,23 +21,6 @@ it('says that it is alive and ready, without a credential', async () => {
   expect(alive.body).toEqual({ status: 'alive' })
   const ready = await ask(server, 'GET /readyz', { key: null })
   expect(ready.body).toEqual({ status: 'ready' })
-})
-
-it('says when it asks for no credential', async () => {
-  const open = await startServer({ env: { SERVICE_DATA_OPEN: 'true' } })
-  const { body } = await ask(open, 'GET /readyz', { key: null })
-  expect(body).toEqual({ status: 'ready', data_open: true })
-  expect(open.stderr()).toContain('reads and writes all data')
-  const { body: server } = await ask(open, 'GET /v1/server')
-  expect(server.open_modes).toEqual([expect.stringContaining('SERVICE_DATA_OPEN=true')])
-  const call = (headers: Record<string, string>) => callAs(open, { path: '/v1/agents', headers })
-  for (const headers of [{ host: 'rebound.example.org' }, { host: '' }, { 'sec-fetch-site': 'cross-site' }]) {
-    const refused = await call(headers)
-    expect([refused.status, refused.body.code]).toEqual([403, 'foreign_request'])
-    expect((await call({ ...headers, authorization: `Bearer ${open.rootKey}` })).status).toBe(200)
-  }
-  expect((await call({ host: 'localhost', 'sec-fetch-site': 'same-site' })).status).toBe(200)
-  await open.stop()
 })
 
 it('tells its figures as Prometheus text', async () => {
@@ -180,38 +162,6 @@ it('answers another method with 405 and Allow', async () => {
 
 it('takes no notice of a credential that is no good', async () => {
   expect((await ask(server, 'GET /healthz', { key: 'not-a-key' })).status).toBe(200)
-})
-
-it('says 503 when the disk is too full to write, and refuses writes with 507 while reads go on', async () => {
-  const full = await startServer({ env: { SERVICE_MIN_FREE_BYTES: String(2 ** 52) } })
-  try {
-    expect((await ask(full, 'GET /healthz')).status).toBe(200)
-    const ready = await ask(full, 'GET /readyz', { key: null })
-    expect(ready.status).toBe(503)
-    expect(ready.body.code).toBe('unavailable')
-    const writes: [string, unknown][] = [
-      ['POST /v1/agents', { name: 'a', zone: 'free' }],
-      ['POST /v1/agents/default/records', { data: {} }],
-      ['POST /v1/collections/c/records', { data: {} }],
-      ['POST /v1/agents/default/records/batch', { records: [{ data: {} }] }],
-      ['POST /v1/ingest/default', {}],
-      [`DELETE /v1/agents/default/records/${'0'.repeat(64)}`, undefined],
-      [`POST /v1/agents/default/records/${'0'.repeat(64)}/restore`, undefined],
-      ['POST /v1/admin/api-keys', { name: 'k', scopes: ['ingest'] }],
-    ]
-    await leavesUnchanged(full, 'default', async () => {
-      for (const [route, body] of writes) {
-        const refused = await ask(full, route, { body })
-        expect([route, refused.status, refused.body.code]).toEqual([route, 507, 'storage_full'])
-      }
-    })
-    const read = await ask(full, 'POST /v1/agents/default/query', { body: { type: 'latest' } })
-    expect(read.status).toBe(200)
-    expect((await ask(full, 'GET /v1/strand/checkpoint')).status).toBe(200)
-    expect((await ask(full, 'POST /v1/stream/tickets')).status).toBe(201)
-  } finally {
-    await full.stop()
-  }
 })
 
 it('the server answered every documented success, and had nothing to log', () => {

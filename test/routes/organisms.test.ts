@@ -3,10 +3,9 @@ import { organismAuthRoutes } from '../../src/routes/organism-auth.js'
 import { organismRoutes } from '../../src/routes/organisms.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
 import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
-import { restartedFull } from '../support/auth/auth-cases.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { newOrganism } from '../support/auth/organisms.js'
-import { startServer, type TestCall, type TestServer } from '../support/server/server.js'
+import { type TestCall, type TestServer } from '../support/server/server.js'
 
 let server: TestServer
 
@@ -335,32 +334,7 @@ describe('giving an organism its auth namespace', () => {
   })
 })
 
-it('keeps organisms while the add-on is off, and takes no init', async () => {
-  const off = await startServer({ env: { SERVICE_SHARDS: '2' } })
-  try {
-    await newOrganism(off, 'plain', { agents: ['a'], auth: false })
-    expect(await outcome(ask(off, 'POST /v1/organisms/plain/auth/init'))).toBe('404 auth_disabled')
-    expect((await ask(off, 'GET /v1/organisms/plain')).body.auth).toBe(false)
-  } finally {
-    await off.stop()
-  }
-})
-
 it('has given every success that its routes document', () => {
   const init = organismAuthRoutes.filter(({ path }) => path.endsWith('/init'))
   expect(unseenSuccesses([...organismRoutes, ...init])).toEqual([])
-})
-
-it('keeps everything over a restart, and takes nothing while the disk counts as full', async () => {
-  const before = await ask(server, 'GET /v1/organisms/shown')
-  server = await restartedFull(server)
-  expect((await ask(server, 'GET /v1/organisms/shown')).body).toEqual(before.body)
-  for (const [route, body] of [
-    ['POST /v1/organisms', { name: 'Full' }],
-    ['POST /v1/organisms/shown/agents', { name: 'full', zone: 'free' }],
-    ['POST /v1/organisms/shown2/auth/init', undefined],
-  ] as const) {
-    expect(await outcome(ask(server, route, { body })), route).toBe('507 storage_full')
-  }
-  expect((await ask(server, 'GET /v1/organisms/shown2')).body.auth).toBe(false)
 })

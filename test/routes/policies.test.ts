@@ -239,13 +239,6 @@ describe('replacing the policies of an agent', () => {
       'idempotency_key_reused',
     ])
   })
-
-  it('is there after a restart', async () => {
-    await put([ownRows])
-    await server.halt()
-    server = await startAuthServer({ dataDir: server.dataDir })
-    expect((await shown()).policies).toEqual([ownRows])
-  })
 })
 
 it('the server answered every documented success, and had nothing to log', () => {

@@ -352,21 +352,6 @@ describe('Idempotency-Key', () => {
     const headers = { 'idempotency-key': 'x'.repeat(256) }
     expect(await refused(append, { body: { data: {} }, headers })).toEqual([400, 'validation_failed'])
   })
-
-  it('holds after a restart', async () => {
-    const first = await startServer()
-    const options = { body: { data: { n: 1 } }, headers: { 'idempotency-key': 'kept' } }
-    const written = await ask(first, 'POST /v1/agents/default/records', options)
-    await first.halt()
-    const second = await startServer({ dataDir: first.dataDir })
-    try {
-      const again = await ask(second, 'POST /v1/agents/default/records', options)
-      expect(again.text).toBe(written.text)
-      expect(await headOf(second, 'default')).toMatchObject({ seq: 1 })
-    } finally {
-      await second.stop()
-    }
-  })
 })
 
 describe('a batch', () => {

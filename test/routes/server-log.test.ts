@@ -197,19 +197,6 @@ describe('GET /v1/log/consistency', () => {
   })
 })
 
-it('is not there where it was never kept', async () => {
-  const without = await startServer({ env: { SERVICE_LOG_INTERVAL_SECS: '0' } })
-  try {
-    for (const path of ['proof?agent=default', 'checkpoint', 'consistency?from=1']) {
-      const refused = await ask(without, `GET /v1/log/${path}`)
-      expect([refused.status, refused.body.code]).toEqual([404, 'not_found'])
-    }
-    expect((await ask(without, 'GET /metrics', { key: null })).text).not.toContain('strandfast_log_size')
-  } finally {
-    await without.stop()
-  }
-})
-
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(serverLogRoutes)).toEqual([])

@@ -10,38 +10,23 @@ import {
   scopedKey,
   unseenSuccesses,
 } from '../support/http/answers.js'
-import {
-  everythingOf,
-  exportOf,
-  fill,
-  importTo,
-  linesOf,
-  richStrand,
-  rotatedSeed,
-  sharedSeed,
-} from '../support/shard/imports.js'
-import { eventually } from '../support/eventually.js'
+import { exportOf, fill, importTo, linesOf, sharedSeed } from '../support/shard/imports.js'
 import { newOrganism } from '../support/auth/organisms.js'
 import { startAuthServer } from '../support/server/auth-server.js'
-import { startServer, type TestServer } from '../support/server/server.js'
+import { type TestServer } from '../support/server/server.js'
 
 let source: TestServer
 let target: TestServer
-/** May decide on the target; older than anything that is imported. */
-let decider: string
 
 beforeAll(async () => {
   source = await startAuthServer({ env: { ...sharedSeed, SERVICE_SHARDS: '2' } })
   target = await startAuthServer({ env: { ...sharedSeed, SERVICE_SHARDS: '3', SERVICE_AGENT_ID: 'keeper' } })
-  ;({ key: decider } = await scopedKey(target, ['proposals:decide', 'records:read']))
+  await newAgent(target, 'other')
 })
 afterAll(async () => {
   await source.stop()
   await target.stop()
 })
-
-const withSeed = { headers: { 'strandfast-agent-seed': rotatedSeed } }
-const seqs = (text: string): number => linesOf(text).length - 2
 
 /** A strand of numbers on the source. */
 async function numbers(name: string, count = 10): Promise<string> {
@@ -58,49 +43,6 @@ async function verified(server: TestServer, agent: string): Promise<number> {
 }
 
 describe('an import', () => {
-  it('brings the whole strand and all that it tells, byte for byte', async () => {
-    for (const server of [source, target]) await newAgent(server, 'other')
-    await richStrand(source, 'rich', 'other')
-    const exported = await exportOf(source, 'rich')
-    const answer = await importTo(target, exported, withSeed)
-    expect(answer.status, answer.text).toBe(200)
-    const head = await headOf(source, 'rich')
-    const last = seqs(exported) - 1
-    expect(answer.body).toEqual({
-      agent_id: 'rich',
-      strand: expect.stringMatching(/^[0-9a-f]{64}$/),
-      imported: last + 1,
-      skipped: 0,
-      first_seq: 0,
-      last_seq: last,
-      chain_head: head?.chain_head,
-      record_count: last,
-      open: true,
-    })
-    expect(await exportOf(target, 'rich')).toBe(exported)
-    const told = await everythingOf(target, 'rich')
-    expect(told).toEqual(await everythingOf(source, 'rich'))
-    // Each record by its hash, with what was as of its clock, and more.
-    expect(Object.keys(told).length).toBeGreaterThanOrEqual(3 * last)
-    const inbound = '/v1/graph/edges/other?direction=in'
-    expect((await ask(target, `GET ${inbound}`)).body).toEqual((await ask(source, `GET ${inbound}`)).body)
-  })
-
-  it('lets the agent write on, delete, rotate its key and be voted on, and its strand verify', async () => {
-    const before = await verified(target, 'rich')
-    const [hash] = await fill(target, 'rich', { from: 100, count: 3, query: '?signing=group' })
-    const asked = await ask(target, `DELETE /v1/agents/rich/records/${hash}`)
-    expect(asked.status).toBe(202)
-    const open = await ask(target, 'GET /v1/proposals?agent=rich&state=proposed')
-    expect(open.body.proposals).toHaveLength(2)
-    for (const { proposal_id: id } of open.body.proposals) {
-      const approved = await ask(target, `POST /v1/proposals/${id}/approve`, { key: decider })
-      expect([approved.status, approved.body.state]).toEqual([200, 'applied'])
-    }
-    expect((await ask(target, `GET /v1/agents/rich/records/${hash}`)).body.deleted).toBe(true)
-    expect(await verified(target, 'rich')).toBe(before + 3 + 1 + 2 * 3)
-  })
-
   it('does nothing with what is there already, and says so', async () => {
     const agent = await numbers('twice')
     const exported = await exportOf(source, agent)
@@ -283,81 +225,6 @@ describe('a key that the server cannot sign with', () => {
     const headers = { 'strandfast-agent-seed': seed }
     const { status, body } = await importTo(target, await exportOf(source, 'mine'), { headers })
     expect([status, body.code]).toEqual([409, 'key_in_use'])
-  })
-})
-
-describe('proposals of a strand that is imported', () => {
-  const env = { ...sharedSeed, SERVICE_SHARDS: '1', SERVICE_GOVERNED_AUTO_APPROVE_SECS: '1' }
-  let from: TestServer
-  let to: TestServer
-  beforeAll(async () => {
-    from = await startServer({ env })
-    to = await startServer({ env })
-  })
-  afterAll(async () => {
-    await from.stop()
-    await to.stop()
-  })
-
-  const stateOf = async (server: TestServer, id: string): Promise<string | undefined> => {
-    const { body } = await ask(server, `GET /v1/proposals?agent=${id.replace(/^p_\d+_/, '')}`)
-    return body.proposals.find((one: { proposal_id: string }) => one.proposal_id === id)?.state
-  }
-  const propose = async (server: TestServer, agent: string): Promise<string> => {
-    await newAgent(server, agent, 'governed')
-    const [hash] = await fill(server, agent, { from: 0, count: 3 })
-    return (await ask(server, `DELETE /v1/agents/${agent}/records/${hash}`)).body.proposal_id
-  }
-  const applied = (server: TestServer, id: string) =>
-    eventually(async () => (await stateOf(server, id)) === 'applied')
-
-  it('wait while the import is held, so that the rest of the strand still fits', async () => {
-    const id = await propose(from, 'waiting')
-    const part = await exportOf(from, 'waiting', '&to_seq=4')
-    await applied(from, id)
-    const held = await importTo(to, part, { query: '?hold=true' })
-    expect([held.status, held.body.open]).toEqual([200, false])
-    const vote = await ask(to, `POST /v1/proposals/${id}/approve`)
-    expect([vote.status, vote.body.code]).toEqual([409, 'import_open'])
-    // A later one of another agent is applied: the look at what is due has passed this one by.
-    await applied(to, await propose(to, 'later'))
-    expect(await stateOf(to, id)).toBe('proposed')
-    const whole = await exportOf(from, 'waiting')
-    const done = await importTo(to, whole)
-    expect([done.status, done.body.open, done.body.imported]).toEqual([200, true, 2])
-    expect(await exportOf(to, 'waiting')).toBe(whole)
-    expect(await stateOf(to, id)).toBe('applied')
-  })
-
-  it('apply themselves when their time has come, once the import is at its end', async () => {
-    const id = await propose(from, 'overdue')
-    await importTo(to, await exportOf(from, 'overdue', '&to_seq=4'))
-    await applied(to, id)
-    expect(await verified(to, 'overdue')).toBe(7)
-  })
-
-  it('end as rejected when they are about a key whose seed is not here', async () => {
-    const key = await newAgent(from, 'rekeyed', 'protected')
-    const { body } = await ask(from, `POST /v1/agents/${key}/rotate-key`, { body: {} })
-    const { key: older } = await scopedKey(to, ['proposals:decide'])
-    await importTo(to, await exportOf(from, key))
-    const { body: ended } = await ask(to, `POST /v1/proposals/${body.proposal_id}/approve`, {
-      key: older,
-    })
-    expect([ended.state, ended.reason]).toEqual(['rejected', 'seed_unknown'])
-  })
-
-  it('wait too in a strand that took writes, while its import continues', async () => {
-    const id = await propose(from, 'renewed')
-    await importTo(to, await exportOf(from, 'renewed', '&to_seq=3'))
-    const rest = await exportOf(from, 'renewed', '&from_seq=4&to_seq=4')
-    expect((await importTo(to, rest, { query: '?hold=true' })).body.open).toBe(false)
-    await applied(to, await propose(to, 'meanwhile'))
-    expect(await stateOf(to, id)).toBe('proposed')
-    await applied(from, id)
-    expect((await importTo(to, await exportOf(from, 'renewed', '&from_seq=5'))).body.open).toBe(true)
-    expect(await stateOf(to, id)).toBe('applied')
-    expect(await exportOf(to, 'renewed')).toBe(await exportOf(from, 'renewed'))
   })
 })
 

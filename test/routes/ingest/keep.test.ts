@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'
-import { startServer, type TestServer } from '../../support/server/server.js'
+import { type TestServer } from '../../support/server/server.js'
 import { signUp } from '../../support/auth/users.js'
 
 let server: TestServer
@@ -194,20 +194,4 @@ describe('on_error=keep for a user', () => {
     for (const agent of ['bound', 'shut']) expect((await headOf(server, agent))?.seq).toBeLessThan(2)
     expect(await keptBy('bound')).toEqual([])
   })
-})
-
-it('keeps what fits where records may have few bytes, and says where not even that does', async () => {
-  for (const [bytes, status] of [
-    ['2000', 200],
-    ['60', 422],
-  ] as const) {
-    const small = await startServer({ env: { SERVICE_RECORD_MAX_BYTES: bytes } })
-    try {
-      const raw = `{"text":"${'x'.repeat(3_000)}"}\n`
-      const answer = await ask(small, 'POST /v1/ingest/a?on_error=keep', { raw, headers: ndjson })
-      expect(answer.status).toBe(status)
-    } finally {
-      await small.stop()
-    }
-  }
 })
