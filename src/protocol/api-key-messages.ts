@@ -23,6 +23,8 @@ export interface ApiKeyList {
   /** The id after which it begins; empty for the beginning. */
   after: string
   limit: number
+  /** This one alone, if it is there. */
+  keyId?: string
 }
 
 export interface ApiKeyDelete {

@@ -3,14 +3,14 @@ import { systemClock } from '../base/clock.js'
 import { statusOf, type Refusal } from '../base/errors.js'
 import type { Shards } from '../dispatch/shards.js'
 import { KEY_SHARD } from '../http/auth/api-key-upkeep.js'
-import type { ApiKeys } from '../http/auth/api-keys.js'
+import { isExpired, type ApiKeys } from '../http/auth/api-keys.js'
 import type { Standing } from '../protocol/proposal-messages.js'
 import { unexpected } from '../routes/answers.js'
 import type { Config } from '../settings/config.js'
 
 /** What standings are looked up in. */
 interface Sources {
-  shards: Shards
+  shards: Pick<Shards, 'ask' | 'askOne' | 'leaseRefusal'>
   apiKeys: Pick<ApiKeys, 'isValid'>
   /** The default agent, whose shard keeps the users outside organisms. */
   agentId: string
@@ -42,7 +42,20 @@ async function standingOf(principal: string, sources: Sources): Promise<Standing
   const [, organism, userId] = /^user:([^:]*):(.+)$/.exec(principal) ?? []
   if (organism !== undefined && userId !== undefined)
     return standingOfUser({ principal, organism, userId }, sources)
-  return { principal, valid: sources.apiKeys.isValid(principal, systemClock()) }
+  return standingOfKey(principal, sources)
+}
+
+/** A key that this front does not know may have been made at another node just now: its shard decides. */
+async function standingOfKey(principal: string, { shards, apiKeys }: Sources): Promise<Standing | Refusal> {
+  if (apiKeys.isValid(principal, systemClock())) return { principal, valid: true }
+  const outcome = await shards.askOne(KEY_SHARD, {
+    kind: 'apiKeyList',
+    after: '',
+    limit: 1,
+    keyId: principal,
+  })
+  if (outcome.kind !== 'apiKeys') return unexpected(outcome)
+  return { principal, valid: outcome.rows.some((row) => !isExpired(row, systemClock())) }
 }
 
 async function standingOfUser(

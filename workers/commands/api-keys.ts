@@ -138,6 +138,11 @@ export function apiKeysUsed(
 }
 
 /** A page of keys, in the order of their ids; it ends early at `pageBytesMax` bytes. */
-export function apiKeyList(state: ShardState, { after, limit }: CommandOf<'apiKeyList'>): Outcome {
-  return { kind: 'apiKeys', ...state.store.apiKeys.page({ after, limit }) }
+export function apiKeyList(
+  { store: { apiKeys } }: ShardState,
+  { after, limit, keyId }: CommandOf<'apiKeyList'>,
+): Outcome {
+  if (keyId === undefined) return { kind: 'apiKeys', ...apiKeys.page({ after, limit }) }
+  const row = apiKeys.find(keyId)
+  return { kind: 'apiKeys', rows: row === undefined ? [] : [row], more: false }
 }

@@ -108,6 +108,7 @@ export class ApiKeys {
 
 const expired = refuse('unauthorized', 'Expected a key that has not expired')
 
-function isExpired({ expiresAtMs }: ApiKeyRow, nowMs: number): boolean {
+/** Whether the time of a key is over. */
+export function isExpired({ expiresAtMs }: ApiKeyRow, nowMs: number): boolean {
   return expiresAtMs !== undefined && expiresAtMs <= nowMs
 }
