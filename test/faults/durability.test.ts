@@ -94,7 +94,7 @@ function systemCalls(lines: readonly string[]): SystemCall[] {
 }
 
 const storeFile = /^\d+\s+\w+\(\d+<[^>]*(data\.mdb|\/log\/\d+\.log)>/
-const logFile = /^\d+\s+\w+\(\d+<[^>]*\/log\/\d+\.log>/
+const logFile = /^\d+\s+\w+\(\d+<([^>]*\/log\/\d+\.log)>/
 const synced = /^\d+\s+fdatasync\(.* = 0$/s
 
 /** The line at which the segment with `marker` was on disk: it was written, and then its file was synced. */
@@ -102,7 +102,11 @@ function durableAt(calls: readonly SystemCall[], marker: string): number {
   const onLog = calls.filter(({ text }) => logFile.test(text))
   const segment = onLog.find(({ text }) => text.includes(marker) && !text.includes('fdatasync'))
   if (segment === undefined) throw new Error(`Expected ${marker} to be written`)
-  const sync = onLog.find((one) => one.began > segment.ended && synced.test(one.text))
+  // The other shard syncs its own log meanwhile.
+  const file = logFile.exec(segment.text)?.[1]
+  const sync = onLog.find(
+    ({ text, began }) => began > segment.ended && logFile.exec(text)?.[1] === file && synced.test(text),
+  )
   if (sync === undefined) throw new Error(`Expected ${marker} to be synced`)
   return sync.ended
 }
