@@ -1,5 +1,5 @@
 /*
- * Texts that somebody chose and somebody else decides by: e-mails, names, fields and values of rules. A text must not look like
+ * Texts that one person chose and another one decides by: e-mails, names, fields and values of rules. A text must not look like
  * another one (Unicode Technical Report 36, Unicode Technical Standard 39).
  */
 

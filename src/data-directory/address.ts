@@ -8,7 +8,7 @@ import { distrustOf } from './trust.js'
 /*
  * Where the server of a data directory listens, so that commands on its machine find it, whatever settings or flags it
  * was started with. One that a killed server left counts for nothing: another process may listen on its port by now, and
- * the root key would be sent there. So the lock of the directory shows whether a server runs, and whoever takes the lock
+ * the root key would be sent there. So the lock of the directory shows whether a server runs, and the process that takes the lock
  * removes what the last server noted.
  */
 

@@ -47,7 +47,7 @@ type Verdict = Admitted | Refusal | Answer
 export function admit(route: Route, placed: Placed, handling: Handling): Verdict | Promise<Verdict> {
   const closed = notServing(route, handling)
   if (closed !== undefined) return closed
-  // A route that ends access serves without a license, but nobody learns more from it than from the others.
+  // A route that ends access serves without a license, but tells no more than the others.
   const unlicensed = route.kind === 'auth' ? handling.auth.refusal() : undefined
   const { parameters } = placed
   if (parameters === undefined)

@@ -250,7 +250,7 @@ export class Exchange {
 
   /**
    * Keeps what has arrived of the body until `onData`, and pauses the rest, while it is not yet known what to do with
-   * the body. The HTTP library drops what nobody takes at once. Does nothing where it is kept already.
+   * the body. The HTTP library drops parts that are not taken immediately. Does nothing where it is kept already.
    * @param memoryOf what counts the bytes that are kept
    */
   holdBody(memoryOf: () => Upload): void {

@@ -15,7 +15,7 @@ export class HeldBody {
     this.#memoryOf = memoryOf
   }
 
-  /** Whether somebody has taken the parts, or they were dropped. */
+  /** Whether the parts were taken, or dropped. */
   get isTaken(): boolean {
     return this.#receive !== undefined
   }

@@ -100,7 +100,7 @@ export function canEnd(principal: string): boolean {
 }
 
 /**
- * Principals that were active on this server in a proposal and can end: its proposer, and whoever has approved it. Those
+ * Principals that were active on this server in a proposal and can end: its proposer, and those who approved it. Those
  * of imported proposals may belong to another server.
  */
 export function authorsOf({ proposer, votes, importedAtMs }: ProposalRow): string[] {

@@ -111,7 +111,7 @@ export const ProposalView = Type.Object({
   ended_at_ms: Type.Union([UnixMs, Type.Null()]),
   reason: Type.Union([Type.String(), Type.Null()], {
     description:
-      'Why it was rejected where nobody voted so: what stood in its way when its time came, or superseded; ' +
+      'Why it was rejected without a vote to reject: what stood in its way when its time came, or superseded; ' +
       'proposer_ended where it was cancelled because its key or user was deleted, or its key has expired',
   }),
 })

@@ -38,7 +38,7 @@ describe('row policies with a long claim', () => {
   it.each([
     ['300 streams of an agent', 300, `/v1/agents/${names[0]}/stream`],
     ['a stream of 150 agents', 1, `/v1/stream?agents=${names.join(',')}`],
-  ])('stall nobody where they are held by %s', async (_name, count, path) => {
+  ])('stall no other caller where they are held by %s', async (_name, count, path) => {
     await expectHarmless(server, async () => {
       const [first = ''] = names
       const opened = Array.from({ length: count }, () => openStream(server, path, { key: user }))
@@ -50,7 +50,7 @@ describe('row policies with a long claim', () => {
     })
   })
 
-  it('stall nobody where 1,000 small writes come at once, allowed or refused', async () => {
+  it('stall no other caller where 1,000 small writes come at once, allowed or refused', async () => {
     for (const data of [Object.fromEntries(Array.from({ length: 32 }, (_none, n) => [`f${n}`, 'y'])), {}]) {
       await expectHarmless(server, async () => {
         const writes = Array.from({ length: 1_000 }, () =>
@@ -64,7 +64,7 @@ describe('row policies with a long claim', () => {
 })
 
 describe('writes', () => {
-  it('stall nobody where they make four organisms with 1,000 agents', async () => {
+  it('stall no other caller where they make four organisms with 1,000 agents', async () => {
     await expectHarmless(server, async () => {
       const made = Array.from({ length: 4 }, (_none, k) => {
         const agents = Array.from({ length: 1_000 }, (_one, n) => ({ name: `m${n}`, zone: 'free' }))
@@ -76,7 +76,7 @@ describe('writes', () => {
     })
   })
 
-  it('stall nobody where they are large records of small members', async () => {
+  it('stall no other caller where they are large records of small members', async () => {
     const members = Array.from({ length: 22_000 }, (_none, n) => `"${n.toString(36)}":${n % 10}`)
     const raw = `{"data":{${members
       .join(',')

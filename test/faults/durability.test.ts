@@ -102,7 +102,7 @@ function durableAt(calls: readonly SystemCall[], marker: string): number {
   const onLog = calls.filter(({ text }) => logFile.test(text))
   const segment = onLog.find(({ text }) => text.includes(marker) && !text.includes('fdatasync'))
   if (segment === undefined) throw new Error(`Expected ${marker} to be written`)
-  // The other shard syncs its own log meanwhile.
+  // The other shard syncs a log of its own.
   const file = logFile.exec(segment.text)?.[1]
   const sync = onLog.find(
     ({ text, began }) => began > segment.ended && logFile.exec(text)?.[1] === file && synced.test(text),

@@ -291,7 +291,7 @@ describe('a request line that is odd', () => {
 })
 
 describe('requests that are sent ahead', () => {
-  // All of 512 KB were answered in one turn, in which nobody else was served.
+  // All of 512 KB were answered in one turn, in which no other connection was served.
   it('close their connection after a few of one read were answered', async () => {
     const request = 'GET /v1/agents HTTP/1.1\r\nHost: a\r\n\r\n'
     const count = Math.floor(524_288 / request.length)

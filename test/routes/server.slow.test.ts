@@ -53,7 +53,7 @@ describe('a secret', () => {
     }
     if (cluster !== undefined) {
       const url = new URL(cluster.postgres.url)
-      // The database asks nobody for it.
+      // The database asks for no password.
       url.password = 'canary-cluster'
       env['SERVICE_CLUSTER_URL'] = url.href
       expect(await cluster.run(['cluster', 'init', '--shards', '2'], env)).toMatchObject({ status: 0 })

@@ -15,8 +15,7 @@ beforeEach(() => {
   shard = new TestShard()
   shard.run(appendNumber('a', 0))
   shard.frames.length = 0
-  let readings = 0
-  shard.steadyClock = () => READING_MS * readings++
+  shard.everyLookTakes(READING_MS)
 })
 afterEach(() => shard.remove())
 

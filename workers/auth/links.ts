@@ -17,7 +17,7 @@ export interface LinkOwner {
 
 /**
  * Keeps a link for an e-mail, which need not have an account, and mails it if it has a token to mail. A link whose mail
- * is over the mailbox's limit would replace one that was mailed, and nobody would ever have its token: it is kept aside for a
+ * is over the mailbox's limit would replace one that was mailed, and its token would reach no reader: it is kept aside for a
  * short while, since as much has to be written.
  * @returns false when the mailbox has been mailed as many links of this purpose as it may
  */

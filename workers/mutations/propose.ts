@@ -73,7 +73,7 @@ export function makeProposal(state: ShardState, asked: Asked, group: CommitGroup
 const DAY_MS = 86_400_000
 
 /**
- * Whether a proposal takes the place of an open one about the same target. Nobody keeps a record from being erased by
+ * Whether a proposal takes the place of an open one about the same target. No user keeps a record from being erased by
  * proposals to delete or restore it, and no user keeps a key from what it may do; a user supersedes users only, since it
  * could cancel its own proposal afterwards.
  */

@@ -50,7 +50,7 @@ export function typesText(types: readonly string[] | undefined): string {
   return types === undefined ? 'records of applications' : `type ${types.join(' or ')}`
 }
 
-/** Conditions in words: what somebody wrote stands in quotes, so that it reads as nothing else. */
+/** Conditions in words. Fields and values stand in quotes, so that they cannot be read as anything else. */
 export function Conditions({ all }: { all: Policy['conditions'] }) {
   return (
     <>

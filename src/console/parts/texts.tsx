@@ -57,7 +57,7 @@ export function CopyButton({ text, name }: { text: string; name: string }) {
   )
 }
 
-/** A text or value that somebody chose, in quotes: nothing in it is unseen, nor taken for what stands around it. */
+/** A text or value that a user chose, in quotes: nothing in it is unseen, nor taken for what stands around it. */
 export function Quoted({ value }: { value: unknown }) {
   return (
     <bdi>
@@ -66,7 +66,7 @@ export function Quoted({ value }: { value: unknown }) {
   )
 }
 
-/** A name or e-mail that somebody chose; marked where a word of it mixes scripts, of which letters look alike. */
+/** A name or e-mail that a user chose; marked where a word of it mixes scripts, of which letters look alike. */
 export function Name({ text }: { text: string }) {
   return (
     <>

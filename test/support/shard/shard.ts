@@ -99,6 +99,12 @@ export class TestShard {
     return outcome
   }
 
+  /** Has each look at its steady clock take so long, milliseconds: a turn has time for few commands. */
+  everyLookTakes(ms: number): void {
+    let looks = 0
+    this.steadyClock = () => ms * looks++
+  }
+
   /** Commit groups so far. */
   get commits(): number {
     return this.frames.at(-1)?.figures.commits ?? 0

@@ -23,7 +23,7 @@ function granted(policies: readonly Policy[], who: PolicyClaims): Grant {
 }
 
 describe('a grant', () => {
-  it('is compiled once for a version of policies and a set of claims, whoever asks', () => {
+  it('is compiled once for a version of policies and a set of claims', () => {
     const policies = [naming('$jwt.sub')]
     const one = granted(policies, claims())
     expect(granted(policies, claims())).toBe(one)

@@ -45,7 +45,7 @@ function damage(blockNo: number, fromEnd: number): void {
 }
 
 describe('a store whose log has not been flushed', () => {
-  it('has nothing of it: where the log belongs to a cluster, nobody may know yet whether it is there', () => {
+  it('has nothing of it, since a cluster may not have taken it yet', () => {
     const lastTransaction = () => Reflect.get(shard.environment.root.getStats(), 'lastTxnId')
     shard.settle()
     const before = lastTransaction()
