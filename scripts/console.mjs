@@ -1,6 +1,6 @@
 /**
  * Bundles the pages for people (src/console): the console into `dist/program/console`, with the worker that checks, and
- * the page of the interface into `dist/program/docs`. Each file is compressed with brotli and named by a hash of what it
+ * the page of the interface into `dist/program/docs`. Each file is compressed with brotli and with gzip and named by a hash of what it
  * holds, but for the page itself. The server reads the folders when it starts; the names of the files are all that it has
  * to know. Names are relative, so that a proxy can serve the pages below a prefix of its own.
  */
@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { brotliCompressSync, constants } from 'node:zlib'
+import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import { rolldown } from 'rolldown'
 import { consoleInput } from './console-input.mjs'
 import { putFiles } from './put-files.mjs'
@@ -77,7 +77,7 @@ async function makePage(page, { html, styles, scripts, parts, downloads }) {
     names[name] = `${page}/${add(files, basename(path), readFileSync(path, 'utf8'))}`
   let text = readFileSync(join(source, html), 'utf8')
   for (const [name, value] of Object.entries(names)) text = text.replace(`{${name}}`, value)
-  files.set('index.html.br', compressed(text))
+  addCompressed(files, 'index.html', text)
   putFiles(join(root, 'dist/program', page), files)
 }
 
@@ -124,7 +124,7 @@ async function addScripts(files, { scripts, parts }) {
   // Every other script is loaded by the first one, which says what all of them are made of.
   const notice = licenses(output.flatMap(({ modules }) => Object.keys(modules)))
   for (const { name, fileName, code } of output)
-    files.set(`${fileName}.br`, compressed(name === 'main' ? notice + code : code))
+    addCompressed(files, fileName, name === 'main' ? notice + code : code)
   return new Map(output.map(({ name, fileName }) => [name, fileName]))
 }
 
@@ -148,14 +148,14 @@ function add(files, name, content) {
   const hash = createHash('sha256').update(content).digest('base64url').replaceAll(/[-_]/g, '').slice(0, 10)
   const [stem, extension] = name.split('.')
   const file = `${stem}-${hash}.${extension}`
-  files.set(`${file}.br`, compressed(content))
+  addCompressed(files, file, content)
   return file
 }
 
-function compressed(content) {
-  return brotliCompressSync(content, {
-    params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY },
-  })
+function addCompressed(files, name, content) {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY }
+  files.set(`${name}.br`, brotliCompressSync(content, { params }))
+  files.set(`${name}.gz`, gzipSync(content, { level: 9 }))
 }
 
 /** The licenses of the packages that modules are of, as a comment. That of Strandfast itself is named, not repeated. */

@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { brotliDecompress, gzip, type BrotliOptions, type ZlibOptions } from 'node:zlib'
+import { brotliDecompress, gunzip, type BrotliOptions, type ZlibOptions } from 'node:zlib'
 import { assert } from '../base/assert.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
@@ -13,7 +13,7 @@ import { pageFile } from '../routes/page-files.js'
 import type { PageName } from '../routes/route.js'
 import type { Config } from '../settings/config.js'
 
-/** Where a build leaves the files of a page, each compressed with brotli. */
+/** Where a build leaves the files of a page, each compressed with brotli and with gzip. */
 const builtFolder = (page: PageName): string => fileURLToPath(new URL(`dist/program/${page}/`, packageFile()))
 
 /** Reads the pages into memory, but the console where a setting switches it off. */
@@ -43,7 +43,7 @@ export async function readPage(
   return undefined
 }
 
-/** The names of the files, without the ending of brotli; none where there is no folder. */
+/** The names of the files, without the endings of the two; none where there is no folder. */
 async function namesIn(folder: string): Promise<string[]> {
   try {
     return (await readdir(folder)).filter((name) => name.endsWith('.br')).map((name) => name.slice(0, -3))
@@ -55,8 +55,11 @@ async function namesIn(folder: string): Promise<string[]> {
 
 async function readFiles(folder: string, names: readonly string[]): Promise<ServedFiles> {
   assert(names.length <= limits.consoleFilesMax, `a page has at most ${limits.consoleFilesMax} files`)
-  const read = async (name: string) =>
-    [name, await fileOf(name, await readFile(join(folder, `${name}.br`)))] as const
+  const read = async (name: string) => {
+    const path = join(folder, name)
+    const [br, gzip] = await Promise.all([readFile(`${path}.br`), readFile(`${path}.gz`)])
+    return [name, await fileOf(name, { br, gzip })] as const
+  }
   return new Map(await Promise.all(names.map(read)))
 }
 
@@ -70,14 +73,16 @@ const contentTypes = new Map([
 /** A name that changes with its content, which browsers keep for a year. */
 const partPattern = /^[\w.-]+-[\w-]{6,}\.(js|css|svg|py)$/
 
-async function fileOf(name: string, br: Uint8Array): Promise<ServedFile> {
+async function fileOf(name: string, coded: ServedFile['coded']): Promise<ServedFile> {
   const contentType =
     name === pageFile ? 'text/html; charset=utf-8' : contentTypes.get(partPattern.exec(name)?.[1] ?? '')
   assert(contentType !== undefined, `a file of a page is named NAME-HASH.js, .css, .svg or .py, not ${name}`)
-  const plain = await inflated(br, { maxOutputLength: limits.consoleFileBytesMax })
+  const bounds = { maxOutputLength: limits.consoleFileBytesMax }
+  const [plain, same] = await Promise.all([inflated(coded.br, bounds), gunzipped(coded.gzip, bounds)])
+  assert(plain.equals(same), `both codings of ${name} hold the same`)
   const tag = hash('sha256', plain, 'base64url').slice(0, 22)
-  return { contentType, tag, plain, coded: { br, gzip: await gzipped(plain, { level: 9 }) } }
+  return { contentType, tag, plain, coded }
 }
 
 const inflated = promisify<Uint8Array, BrotliOptions, Buffer>(brotliDecompress)
-const gzipped = promisify<Uint8Array, ZlibOptions, Buffer>(gzip)
+const gunzipped = promisify<Uint8Array, ZlibOptions, Buffer>(gunzip)

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { request, type IncomingMessage } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { assert } from '../../src/base/assert.js'
 import { createLogger } from '../../src/base/log.js'
@@ -181,6 +181,7 @@ describe('the console', () => {
       '/console/',
       '/console/index.html',
       '/console/index.html.br',
+      '/console/index.html.gz',
       `/console/${script}.br`,
       `/console/${script}/`,
       `/console//${script}`,
@@ -252,6 +253,11 @@ describe('a server without a console', () => {
       'a file that is not brotli',
       { 'index.html': 'x' },
       (folder: string) => writeFileSync(join(folder, `${script}.br`), 'no brotli'),
+    ],
+    [
+      'a file that is damaged in one of its codings',
+      { 'index.html': 'x' },
+      (folder: string) => writeFileSync(join(folder, 'index.html.gz'), gzipSync('y')),
     ],
     ['a name without a hash', { 'index.html': 'x', 'main.js': 'x' }, () => {}],
     ['a kind of file that the page has not', { 'index.html': 'x', 'data-00112233.wasm': 'x' }, () => {}],

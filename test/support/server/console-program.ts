@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { brotliCompressSync } from 'node:zlib'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
 
 const root = join(import.meta.dirname, '../../..')
 
@@ -32,9 +32,11 @@ export function programWith(files: Readonly<Record<string, string>>): ConsolePro
   }
 }
 
-/** Writes files of a console into a folder, each with `.br` behind its name. */
+/** Writes files of a console into a folder, each compressed in both ways. */
 export function writeConsole(folder: string, files: Readonly<Record<string, string>>): void {
   if (Object.keys(files).length > 0) mkdirSync(folder, { recursive: true })
-  for (const [name, text] of Object.entries(files))
+  for (const [name, text] of Object.entries(files)) {
     writeFileSync(join(folder, `${name}.br`), brotliCompressSync(text))
+    writeFileSync(join(folder, `${name}.gz`), gzipSync(text))
+  }
 }

@@ -46,9 +46,9 @@ export interface TestServerOptions {
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
 
-/** The HTTP library and the number of fronts that a project of the test runner asks for (vitest.config.ts). */
+/** The HTTP library, the fronts and the shards that a run of the tests asks for (vitest.config.ts, .ci/run). */
 const ofRun = Object.fromEntries(
-  ['SERVICE_HTTP_ENGINE', 'SERVICE_FRONTS'].flatMap((name) => {
+  ['SERVICE_HTTP_ENGINE', 'SERVICE_FRONTS', 'SERVICE_SHARDS'].flatMap((name) => {
     const value = process.env[name]
     return value === undefined ? [] : [[name, value]]
   }),
