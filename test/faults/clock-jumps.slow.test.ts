@@ -118,7 +118,7 @@ describe('a clock that jumps under a server', { timeout: 180_000 }, () => {
   it('turns no strand back and keeps no server from starting when it jumps back and forth, over restarts of every kind', async () => {
     let n = 0
     let latestMs = 0
-    const jumps = [0, -3, 4, 0.01, -9, 12].map((hours) => hours * HOUR_MS)
+    const jumps = [0, -3, 4, 7, -9, 12].map((hours) => hours * HOUR_MS)
     for (const [index, jumpMs] of jumps.entries()) {
       const nowMs = rightMs + jumpMs
       clock.set(nowMs)

@@ -67,7 +67,7 @@ describe('a front thread that fails', () => {
     // A shard that is in the middle of a transaction just then cannot be ended.
     ['die', [[1, null], killed], {}],
     // It cannot be ended, and an exit would wait for it.
-    ['hang', [killed], { SERVICE_SHARD_SILENCE_SECS: '2' }],
+    ['hang', [killed], { SERVICE_SHARD_SILENCE_SECS: '4' }],
   ] as const)(
     'ends the process when it is about to %s, with what was answered on disk',
     async (how, ends, env) => {
