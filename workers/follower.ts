@@ -24,7 +24,8 @@ assert(!isMainThread && parentPort !== null, 'logs are followed in a thread of t
 const parent = parentPort
 const given: unknown = workerData
 assert(isFollowerSettings(given), 'who follows is handed its settings')
-const secret = { masterSeed: Buffer.from(given.masterSeed), random: pooledRandom() }
+const { cluster } = given
+const secret = { cluster, masterSeed: Buffer.from(given.masterSeed), random: pooledRandom() }
 
 /** A store that is followed, once it is open. */
 interface Followed {

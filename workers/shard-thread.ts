@@ -202,7 +202,7 @@ async function nodeLogOf({ settings, lines }: ShardWorkerData): Promise<NodeLog 
   return prepareNodeLog({
     path: settings.path,
     lines,
-    secret: { masterSeed, random: pooledRandom() },
+    secret: { cluster: lines.cluster, masterSeed, random: pooledRandom() },
     clock: systemClock,
     beat: () => heartbeat.beat(),
     failed: ({ message }) => shard.note({ kind: 'failed', failures: [message] }),

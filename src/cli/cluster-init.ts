@@ -36,7 +36,7 @@ export async function clusterInitCommand(args: string[]): Promise<number> {
     tokenEra: 0,
     ready: true,
   }
-  const secret = { masterSeed, random: pooledRandom() }
+  const secret = { cluster: id, masterSeed, random: pooledRandom() }
   const first = Array.from({ length: shards }, (_none, shard) => firstSegment(shard, secret))
   try {
     await makeCluster(session, cluster, first)

@@ -19,12 +19,13 @@ import { factsOf } from '../outbound/cluster/make.js'
 import type { Session } from '../outbound/cluster/session.js'
 import { clusterTables } from '../outbound/cluster/statements.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
+import { ErasedLater } from '../../workers/store/log/record-check.js'
 import { pullStore } from '../../workers/store/log/pulled-stores.js'
 import { clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
 import { exitCodes } from './exit-codes.js'
 import { startProgress } from './progress.js'
 
-/** How often it is begun again where checkpoints are made meanwhile. */
+/** How often it is begun again where checkpoints are made, or bodies erased, while it reads. */
 const TRIES = 3
 
 /**
@@ -134,7 +135,7 @@ async function pull(asked: Pull, work: StoreWork): Promise<string> {
 
 /** Makes all stores, as they were at one moment. */
 async function pullStores({ target, session, thread, facts, masterSeed }: Pull, work: StoreWork) {
-  const secret = { masterSeed, random: pooledRandom() }
+  const secret = { cluster: facts.id, masterSeed, random: pooledRandom() }
   for (let tries = 0; tries < TRIES; tries++) {
     const heads = await headsOf(session)
     let done = 0
@@ -143,7 +144,13 @@ async function pullStores({ target, session, thread, facts, masterSeed }: Pull, 
       const upTo = heads.get(shard)
       if (upTo === undefined) throw new Error(`it has no log of shard ${shard}`)
       const line = thread.lineOf(shard)
-      const isMade = await pullStore({ path: shardFolder(target, shard), upTo, line, secret })
+      const isMade = await pullStore({ path: shardFolder(target, shard), upTo, line, secret }).catch(
+        (error: unknown) => {
+          // A body that was erased in between is missing, and its erasure lies behind the last segment that is read.
+          if (error instanceof ErasedLater && tries < TRIES - 1) return false
+          throw error
+        },
+      )
       if (!isMade) break
       done += 1
     }

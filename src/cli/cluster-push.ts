@@ -94,7 +94,7 @@ async function push(
 ): Promise<number> {
   const { path, format } = directory
   const { shards, layout, createdAtMs, tokenEra, masterSeedFingerprint: seedFingerprint } = format
-  const secret = { masterSeed: settings.masterSeed, random: pooledRandom() }
+  const secret = { cluster: id, masterSeed: settings.masterSeed, random: pooledRandom() }
   const numbers = Array.from({ length: shards }, (_none, shard) => shard)
   const first = numbers.map((shard) => firstSegment(shard, secret))
   const facts = { id, shards, layout, seedFingerprint, createdAtMs, tokenEra, ready: false }

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { assert } from '../base/assert.js'
 import { makeDirectory, unfinishedSuffix } from '../base/durable-file.js'
 import type { Format } from './format.js'
 import { fingerprintOf } from './seed-fingerprint.js'
@@ -50,6 +51,12 @@ export function originFault(
     `The data directory ${dataDir} is that of a node of the cluster ${format.cluster}, and the database of ` +
     `SERVICE_CLUSTER_URL holds the cluster ${origin.id}: name the right one of the two`
   )
+}
+
+/** The id of the cluster that the directory of a node belongs to. */
+export function clusterOf({ cluster }: { cluster: string | undefined }): string {
+  assert(cluster !== undefined, 'the directory of a node names its cluster')
+  return cluster
 }
 
 /** What format.json of a new node's directory says. */

@@ -32,6 +32,8 @@ export interface DataDirectory {
   readonly shards: number
   /** Another number after each restore (src/data-directory/format.ts). */
   readonly tokenEra: number
+  /** The id of the cluster of which it is a node's; undefined for one of its own. */
+  readonly cluster: string | undefined
   /** 32 bytes, never logged. */
   readonly masterSeed: Buffer
   /** SHA-256 of the root key's text. */
@@ -178,11 +180,12 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   const made = format ?? makeFormat(config, masterSeed, opener.clock)
   // Before a store has a log: an earlier version would not read it.
   if (!made.hasLog) writeFormat(path, { ...made, hasLog: true })
-  const { shards, tokenEra } = made
+  const { shards, tokenEra, cluster } = made
   const logFault =
-    made.cluster === undefined ? placeLogs(path, storeFolders(path, shards), config.logDir) : undefined
+    cluster === undefined ? placeLogs(path, storeFolders(path, shards), config.logDir) : undefined
   if (logFault !== undefined) return refuse(logFault)
-  return { ok: true, directory: { path, shards, tokenEra, masterSeed, ...rootKey, close: opener.close } }
+  const about = { path, shards, tokenEra, cluster, masterSeed }
+  return { ok: true, directory: { ...about, ...rootKey, close: opener.close } }
 }
 
 /** Makes a directory a data directory, with placeholders for its stores. */

@@ -43,8 +43,8 @@ export class ClusterLogThread {
   }
 
   /** New lines of a shard, whose other ends are the thread's. */
-  linesOf(shard: number, writer: ClusterLines['writer']): ClusterLines {
-    return { writer, log: this.lineOf(shard), checkpoints: this.lineOf(shard) }
+  linesOf(shard: number, node: Pick<ClusterLines, 'cluster' | 'writer'>): ClusterLines {
+    return { ...node, log: this.lineOf(shard), checkpoints: this.lineOf(shard) }
   }
 
   lineOf(shard: number): ShardLine {

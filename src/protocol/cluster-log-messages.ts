@@ -29,6 +29,8 @@ export interface ShardLine {
 
 /** The lines of one shard: its checkpoints are written while it appends. */
 export interface ClusterLines {
+  /** The cluster's id, 32 hex digits. */
+  cluster: string
   /** The node that it belongs to, as which incarnation. */
   writer: { node: string; incarnation: number }
   log: ShardLine
@@ -47,6 +49,7 @@ export const isShardLine = members<ShardLine>({
 })
 
 export const areClusterLines = members<ClusterLines>({
+  cluster: isText,
   writer: members<ClusterLines['writer']>({ node: isText, incarnation: isNumber }),
   log: isShardLine,
   checkpoints: isShardLine,

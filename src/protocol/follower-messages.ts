@@ -6,9 +6,14 @@ import { isShardLine, type ShardLine } from './cluster-log-messages.js'
 /** What that thread is started with. */
 export interface FollowerSettings {
   masterSeed: Uint8Array
+  /** The cluster's id, 32 hex digits. */
+  cluster: string
 }
 
-export const isFollowerSettings: Check<FollowerSettings> = members<FollowerSettings>({ masterSeed: isBytes })
+export const isFollowerSettings: Check<FollowerSettings> = members<FollowerSettings>({
+  masterSeed: isBytes,
+  cluster: isText,
+})
 
 /** What it is told. */
 export type FollowerOrder =

@@ -5,6 +5,7 @@ import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { machineClock } from '../base/machine-clock.js'
+import { clusterOf } from '../data-directory/cluster-origin.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import { linkKeyOf } from '../data-directory/link-key.js'
 import { BEATS_PER_LEASE } from '../dispatch/cluster/lease.js'
@@ -290,8 +291,8 @@ export class ClusterNode implements ClusterOwner {
 
   linesOf: ClusterOwner['linesOf'] = (shard) =>
     this.#logThread.linesOf(shard, {
-      node: this.#parts.settings.node,
-      incarnation: this.#membership.incarnation,
+      cluster: clusterOf(this.#parts.directory),
+      writer: { node: this.#parts.settings.node, incarnation: this.#membership.incarnation },
     })
 
   /** Another server than before may take the writes. */

@@ -4,6 +4,7 @@ import { steadyClock } from '../base/clock.js'
 import { isHeld } from '../base/fenced.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
+import { clusterOf } from '../data-directory/cluster-origin.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
 import { type Candidate, nextSteps, ownersOf, type Place, unknownOwner } from '../dispatch/cluster/places.js'
@@ -242,7 +243,7 @@ export class ClusterShards {
   get #thread(): Follower {
     const { directory, lost } = this.#parts
     this.#follower ??= new Follower({
-      settings: { masterSeed: directory.masterSeed },
+      settings: { masterSeed: directory.masterSeed, cluster: clusterOf(directory) },
       told: (told) => this.#told(told),
       died: (error) => lost(`the thread that follows the logs ended: ${error.message}`),
     })

@@ -22,7 +22,8 @@ import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
 const tables = 'test'
 const statements = statementsOf(tables)
 /** That of test shards. */
-const secret = { masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
+const cluster = '07'.repeat(16)
+const secret = { cluster, masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
 
 describe.skipIf(noPostgres)('checkpoints of a shard', () => {
   let postgres: TestPostgres
@@ -64,7 +65,7 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
   const place = () => join(directory, `store-${(made += 1)}`)
   const failures: Error[] = []
   const node = async (path = place()) => {
-    const lines = { writer: { node: 'a', incarnation: 1 }, log: lineOf(), checkpoints: lineOf() }
+    const lines = { cluster, writer: { node: 'a', incarnation: 1 }, log: lineOf(), checkpoints: lineOf() }
     const failed = (error: Error) => void failures.push(error)
     const log = await prepareNodeLog({ path, lines, secret, clock: Date.now, beat() {}, failed })
     const shard = new TestShard(path, { openLog: log.openLog })

@@ -23,7 +23,7 @@ import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
 const tables = 'test'
 const statements = statementsOf(tables)
 /** That of test shards. */
-const secret = { masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
+const secret = { cluster: '07'.repeat(16), masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
 
 const append = (text: string): Command => ({
   kind: 'recordAppend',
@@ -75,8 +75,10 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
   const lineOf = () => shardLine(thread, 0)
   const logOf =
     (node: string): OpenLog =>
-    (from) =>
-      new ClusterLog({ ...secret, writer: { node, incarnation: 1 }, line: new LogLine(lineOf()) }, from)
+    (from, rowOf) => {
+      const writer = { node, incarnation: 1 }
+      return new ClusterLog({ ...secret, writer, line: new LogLine(lineOf()) }, from, rowOf)
+    }
   /** A node's shard, on a directory of its own. */
   const node = (name: string): TestShard => {
     const path = mkdtempSync(join(tmpdir(), 'strandfast-node-'))
@@ -116,7 +118,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
 
   it('tells of a sync when the turn that waits for it is over, or that turn would be taken twice', async () => {
     await begin()
-    const log = logOf('a')(undefined)
+    const log = logOf('a')(undefined, () => undefined)
     for (const _segment of log.read());
     log.append(encodeChanges([]))
     let isTold = false
@@ -254,7 +256,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     const shard = node('a')
     shard.ask(appendNumber('agent', 0))
     await shard.close()
-    const log = logOf('b')(undefined)
+    const log = logOf('b')(undefined, () => undefined)
     const reading = log.read()[Symbol.iterator]()
     reading.next()
     await postgres.query('DELETE FROM test_segments WHERE segment = 2')

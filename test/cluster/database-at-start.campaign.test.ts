@@ -33,12 +33,12 @@ describe.skipIf(noPostgres)('a node that starts on a database that is not right'
   }
 
   it('refuses a cluster of another format, and names both', async () => {
-    await query('UPDATE strandfast_cluster SET format = 2')
+    await query('UPDATE strandfast_cluster SET format = 3')
     expect(await refused()).toEqual([
       78,
-      expect.stringMatching(/holds a cluster of format 2, and this program reads format 1: use its version$/),
+      expect.stringMatching(/holds a cluster of format 3, and this program reads format 2: use its version$/),
     ])
-    await query('UPDATE strandfast_cluster SET format = 1')
+    await query('UPDATE strandfast_cluster SET format = 2')
   })
 
   it('refuses tables of another version', async () => {

@@ -28,7 +28,9 @@ describe.skipIf(noPostgres)('a way to the database on which packets are lost wit
       nowMs: () => 0,
       chance: () => 0,
     })
-    await register.begin(firstSegment(0, { masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }))
+    await register.begin(
+      firstSegment(0, { cluster: '07'.repeat(16), masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }),
+    )
     await register.close()
     const port = Number(new URL(postgres.url).port)
     proxy = await startTcpProxy(port)

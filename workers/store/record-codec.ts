@@ -97,7 +97,11 @@ export function writeRecord(target: Buffer, at: number, record: StoredRecord): n
  * @throws Error when the checksum does not hold: a damaged record is never served
  */
 export function readRecord(block: Uint8Array, from: number, to: number): StoredRecord {
-  const source = Buffer.from(block.subarray(from, to))
+  return recordIn(Buffer.from(block.subarray(from, to)))
+}
+
+/** The record that some bytes are; salt, body and signature are views of them. @throws Error as `readRecord` does */
+function recordIn(source: Buffer): StoredRecord {
   assert(source.length >= FIXED_BYTES + SEALED_BY_BYTES, 'a stored record is whole')
   assert(crc32(source.subarray(4)) === source.readUInt32LE(0), 'a stored record matches its checksum')
   const flags = source[4] ?? 0
@@ -168,6 +172,39 @@ export function blockCount(block: Uint8Array): number {
 export function recordAt(block: Uint8Array, position: number): StoredRecord {
   const { from, to } = extentAt(block, position)
   return readRecord(block, from, to)
+}
+
+/** The same of a block whose bytes stay as they are: nothing is copied. */
+export function viewAt(block: Buffer, position: number): StoredRecord {
+  const { from, to } = extentAt(block, position)
+  return recordIn(block.subarray(from, to))
+}
+
+/**
+ * Writes at `at` what erasing does not change of the record at `position`: its bytes but for checksum, salt and body, and
+ * without the mark that it is erased. @returns the offset after it
+ */
+export function writeLasting(
+  block: Buffer,
+  position: number,
+  { target, at }: { target: Buffer; at: number },
+): number {
+  const { from } = extentAt(block, position)
+  const typeAt = typeAtOf(block, from)
+  const saltAt = at + block.copy(target, at, from + 4, from + SALT_AT)
+  target[at] = (target[at] ?? 0) & ~ERASED
+  return saltAt + block.copy(target, saltAt, from + FIXED_BYTES, typeAt + block.readUInt16LE(from + 6))
+}
+
+/** Whether salt and body of the record at `position` are zeros, as those of an erased one are. */
+export function isBlankAt(block: Buffer, position: number): boolean {
+  const { from, to } = extentAt(block, position)
+  const bodyAt = typeAtOf(block, from) + block.readUInt16LE(from + 6)
+  const isZero = (byte: number) => byte === 0
+  return (
+    block.subarray(from + SALT_AT, from + FIXED_BYTES).every(isZero) &&
+    block.subarray(bodyAt, to).every(isZero)
+  )
 }
 
 /**

@@ -21,8 +21,8 @@ export interface ClusterFacts {
   ready: boolean
 }
 
-/** The format of clusters that this version makes and reads. */
-export const clusterFormat = 1
+/** The format of clusters that this version makes and reads: segments and checkpoints of form v2. */
+export const clusterFormat = 2
 
 /** @returns undefined where the database holds none */
 export async function readFacts(

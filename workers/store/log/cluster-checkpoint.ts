@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { assert } from '../../../src/base/assert.js'
 import { deriveSeed } from '../../../src/strand/keys.js'
 import { seal, unseal } from '../../../src/strand/seal.js'
-import type { ClusterSecret } from './cluster-segment.js'
+import type { ClusterKeys, ClusterSecret } from './cluster-segment.js'
 import { decodeChanges, encodeChanges, type RowChange } from './row-change.js'
 
 /*
@@ -10,7 +10,8 @@ import { decodeChanges, encodeChanges, type RowChange } from './row-change.js'
  * on are sealed rows; part 0 is written last, and says that they are all there:
  *
  *   HMAC-SHA256 of the following under a key from the master seed, 32 bytes
- *   strandfast-checkpoint/v1
+ *   strandfast-checkpoint/v2
+ *   cluster 47…         its id, 32 hex digits
  *   shard 3
  *   segment 17
  *   hash 5b…            of that segment, 64 hex digits
@@ -39,7 +40,7 @@ export interface CheckpointPlace extends Pick<CheckpointHead, 'segment' | 'hash'
 
 type Named = Pick<CheckpointHead, 'shard' | 'segment'> & { part: number }
 
-const TITLE = 'strandfast-checkpoint/v1'
+const TITLE = 'strandfast-checkpoint/v2'
 const MAC_KEY = 'strandfast/cluster-checkpoint-head/v1'
 const PURPOSE = 'strandfast/cluster-checkpoint/v1'
 const MAC_BYTES = 32
@@ -48,30 +49,31 @@ const MAC_BYTES = 32
 export function encodeCheckpointPart(
   named: Named,
   changes: readonly RowChange[],
-  { masterSeed, random }: ClusterSecret,
+  { cluster, masterSeed, random }: ClusterSecret,
 ): Buffer {
   const { bytes, write } = encodeChanges(changes)
   const secret = Buffer.allocUnsafe(bytes)
   write(secret)
-  return seal(masterSeed, { purpose: PURPOSE, owner: ownerOf(named), secret }, random)
+  return seal(masterSeed, { purpose: PURPOSE, owner: ownerOf(cluster, named), secret }, random)
 }
 
 /** @throws Error where it is not what a node with this master seed wrote there */
 export function decodeCheckpointPart(
   named: Named,
   state: Uint8Array,
-  { masterSeed }: Pick<ClusterSecret, 'masterSeed'>,
+  { cluster, masterSeed }: ClusterKeys,
 ): RowChange[] {
-  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(named) }, state))]
+  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(cluster, named) }, state))]
 }
 
 /** Lays out part 0. */
 export function encodeCheckpointHead(
   { shard, segment, hash, group, atMs, parts, bytes }: CheckpointHead,
-  { masterSeed }: Pick<ClusterSecret, 'masterSeed'>,
+  { cluster, masterSeed }: ClusterKeys,
 ): Buffer {
   const lines = [
     TITLE,
+    `cluster ${cluster}`,
     `shard ${shard}`,
     `segment ${segment}`,
     `hash ${hash.toString('hex')}`,
@@ -86,16 +88,14 @@ export function encodeCheckpointHead(
 }
 
 /** @throws Error where it is not what a node with this master seed wrote */
-export function decodeCheckpointHead(
-  head: Uint8Array,
-  { masterSeed }: Pick<ClusterSecret, 'masterSeed'>,
-): CheckpointHead {
+export function decodeCheckpointHead(head: Uint8Array, { cluster, masterSeed }: ClusterKeys): CheckpointHead {
   const [mac, text] = [head.subarray(0, MAC_BYTES), head.subarray(MAC_BYTES)]
   if (mac.length !== MAC_BYTES || !timingSafeEqual(mac, macOf(masterSeed, text)))
     throw new Error('A checkpoint of the cluster was not written by a node with this master seed')
   const [title, ...lines] = Buffer.from(text).toString().split('\n')
   if (title !== TITLE) throw new Error('A checkpoint of the cluster is of another version')
   const fields = new Map(lines.map((line) => [line.split(' ')[0], line.split(' ')[1] ?? '']))
+  if (fields.get('cluster') !== cluster) throw new Error('A checkpoint of the cluster is of another cluster')
   const number = (name: string) => {
     const value = Number(fields.get(name) ?? Number.NaN)
     assert(Number.isSafeInteger(value), 'a checkpoint names its numbers')
@@ -112,8 +112,8 @@ export function decodeCheckpointHead(
   }
 }
 
-function ownerOf({ shard, segment, part }: Named): Buffer {
-  return Buffer.from(`${shard} ${segment} ${part}`)
+function ownerOf(cluster: string, { shard, segment, part }: Named): Buffer {
+  return Buffer.from(`${cluster} ${shard} ${segment} ${part}`)
 }
 
 function macOf(masterSeed: Uint8Array, text: Uint8Array): Buffer {

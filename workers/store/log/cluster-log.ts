@@ -7,19 +7,18 @@ import {
   type ClusterSegmentKind,
   type NextBlocks,
   type Writer,
-  blockIn,
-  bodied,
   decodeClusterSegment,
   encodeClusterSegment,
-  nextOf,
+  headerOf,
   noWriter,
-  rewrittenRows,
 } from './cluster-segment.js'
-import { erasedPlaces, newlyErased } from './erased-in-place.js'
+import { erasedPlaces } from './erased-in-place.js'
 import type { LogPosition } from './file-log.js'
 import { type LogLine, MissingSegment } from './log-line.js'
 import { isImportedBlock } from '../tables.js'
+import type { RowOf } from './record-check.js'
 import { decodeChanges, type RowChange } from './row-change.js'
+import { bodied, eraseInRows } from './segment-blocks.js'
 import type { Segment, SegmentContent } from './segment.js'
 import type { SegmentLog } from './segment-log.js'
 
@@ -52,11 +51,14 @@ export class ClusterLog implements SegmentLog<LogPosition> {
   term = 0
   #told: ((error: Error | null) => void) | undefined
 
-  /** @param from up to where the store has it; undefined for a store that has nothing */
-  constructor(parts: ClusterLogParts, from: LogPosition | undefined) {
+  /**
+   * @param from up to where the store has it; undefined for a store that has nothing
+   * @param rowOf what the store has
+   */
+  constructor(parts: ClusterLogParts, from: LogPosition | undefined, rowOf: RowOf) {
     this.#parts = parts
     this.#line = parts.line
-    this.#at = new ClusterReader(parts.line, parts, from)
+    this.#at = new ClusterReader(parts.line, parts, { from, rowOf })
     this.#appended = this.#at.group
     this.#durable = this.#appended
     this.#line.listen((answer) => {
@@ -196,8 +198,8 @@ export class ClusterLog implements SegmentLog<LogPosition> {
         // Another block of the same segment was erased in the same group.
         blocks: rewrites.get(`${row.segment} ${row.part}`)?.blocks ?? row.blocks,
       }))
-      const { positions, rewritten } = erasedIn(rows, change)
-      for (const one of rewritten) rewrites.set(`${one.segment} ${one.part}`, one)
+      const { positions, rewrites: own } = eraseInRows(rows, change)
+      for (const one of own) rewrites.set(`${one.segment} ${one.part}`, one)
       return erasedPlaces(change, positions)
     })
     return { changes: kept, rewrites: [...rewrites.values()] }
@@ -219,7 +221,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     let [before, at] = [0, this.#at.place.segment]
     while (at - before > 1) {
       const middle = Math.floor((before + at) / 2)
-      if (isBefore(key, nextOf(this.#line.rowOf(middle)))) at = middle
+      if (isBefore(key, headerOf(this.#line.rowOf(middle), this.#parts).next)) at = middle
       else before = middle
     }
     return at
@@ -297,14 +299,6 @@ export function nextBehind(next: NextBlocks, changes: readonly RowChange[]): Nex
     else blocks = Math.max(blocks, blockNo + 1)
   }
   return { blocks, imported }
-}
-
-/** Which records of a block were erased, and the rows in which it came as they are to be. */
-function erasedIn(rows: readonly SegmentRow[], change: RowChange) {
-  const rewritten = rewrittenRows(rows, change)
-  const before = blockIn(rows, change)
-  assert(change.value !== undefined, 'a block that is erased stays')
-  return { positions: newlyErased(before, change.value), rewritten }
 }
 
 /** Another node has written in its place. */

@@ -2,19 +2,24 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits.js'
 import type { RandomBytes } from '../../../src/base/random.js'
-import type { SegmentPart, SegmentRewrite, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
+import { ROW_CHECKSUM_BYTES } from '../../../src/base/row-checksum.js'
+import type { SegmentPart, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 import { deriveSeed } from '../../../src/strand/keys.js'
 import { seal, unseal } from '../../../src/strand/seal.js'
-import { blockCount, hashAt } from '../record-codec.js'
-import { changeBytes, decodeChanges, encodeChanges, type RowChange } from './row-change.js'
+import { runKey } from '../tables.js'
+import type { RecordCheck } from './record-check.js'
+import { decodeChanges, type RowChange } from './row-change.js'
+import { bodied, bytesOf, type CommitmentOf, decodeBlocks, encodeBlocks } from './segment-blocks.js'
 import { tableIds } from './table-ids.js'
 
 /*
  * A segment of a shard as the database of a cluster has it: a header of lines, whose HMAC under a key from the master seed
- * is the segment's hash; records in the clear, so that their bodies can be erased; all other rows sealed. The header names
- * the records by their hashes, which say what their bodies are, so it stays true when one is erased.
+ * is the segment's hash; records in the clear, so that their bodies can be erased; all other rows sealed. The header covers
+ * every byte of the records that erasing does not change, and their bodies by their commitments (segment-blocks.ts), so it
+ * stays true when one is erased.
  *
- *   strandfast-segment/v1
+ *   strandfast-segment/v2
+ *   cluster 47…                 its id, 32 hex digits
  *   shard 3
  *   segment 17
  *   kind group
@@ -23,7 +28,7 @@ import { tableIds } from './table-ids.js'
  *   next 57 1099511627776       numbers of the next blocks, of the log and of imported records
  *   prev 5b…                    hash of the segment before, 64 hex digits
  *   state 90…                   SHA-256 of the sealed rows
- *   blocks c1…                  SHA-256 over the blocks: key ‖ hashes of the records, each
+ *   blocks c1…                  the digest of the blocks
  */
 
 /**
@@ -71,30 +76,40 @@ export interface ClusterSegment {
   parts: SegmentPart[]
 }
 
-/** What a node has of the cluster's secrets. */
+/** What a node has of the cluster's secrets, and the id of the cluster, 32 hex digits. */
 export interface ClusterSecret {
+  cluster: string
   masterSeed: Uint8Array
   random: RandomBytes
 }
 
-const TITLE = 'strandfast-segment/v1'
+/** What reading takes of it. */
+export type ClusterKeys = Pick<ClusterSecret, 'cluster' | 'masterSeed'>
+
+const TITLE = 'strandfast-segment/v2'
 const MAC_KEY = 'strandfast/cluster-segment/v1'
 const PURPOSE = 'strandfast/cluster-state/v1'
-/** Tables whose rows are records with their bodies. */
-export const bodied: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
 
-/** Lays out a segment with changes of rows. */
+/**
+ * Lays out a segment with changes of rows.
+ * @param secret and commitments of erased records among the blocks; those that come with it when absent
+ */
 export function encodeClusterSegment(
   about: ClusterHeader,
   changes: readonly RowChange[],
-  { masterSeed, random }: ClusterSecret,
+  secret: ClusterSecret & { commitmentOf?: CommitmentOf },
 ): ClusterSegment {
-  const blocks = bytesOf(changes.filter(({ table }) => bodied.has(table)))
+  const { cluster, masterSeed, random, commitmentOf = commitmentsIn(changes) } = secret
+  const blocks = encodeBlocks(
+    changes.filter(({ table }) => bodied.has(table)),
+    commitmentOf,
+  )
   const rows = bytesOf(changes.filter(({ table }) => !bodied.has(table)))
-  const owner = ownerOf(about)
+  const owner = ownerOf(cluster, about)
   const state = rows.length === 0 ? null : seal(masterSeed, { purpose: PURPOSE, owner, secret: rows }, random)
   const header = [
     TITLE,
+    `cluster ${cluster}`,
     `shard ${about.shard}`,
     `segment ${about.segment}`,
     `kind ${about.kind}`,
@@ -103,86 +118,99 @@ export function encodeClusterSegment(
     `next ${about.next.blocks} ${about.next.imported}`,
     `prev ${about.prev.toString('hex')}`,
     `state ${hash('sha256', state ?? Buffer.alloc(0))}`,
-    `blocks ${digestOf(blocks)}`,
+    `blocks ${blocks.digest}`,
     '',
   ].join('\n')
-  return { header, hash: macOf(masterSeed, header), parts: partsOf(blocks, state) }
+  return { header, hash: macOf(masterSeed, header), parts: partsOf(blocks.bytes, state) }
+}
+
+/** A segment that was read. */
+export interface ReadSegment {
+  about: ClusterHeader
+  hash: Buffer
+  changes: RowChange[]
+}
+
+/** How a segment is read. */
+export interface Reading extends ClusterKeys {
+  /** The blocks alone, where a checkpoint has the other rows. */
+  what?: 'whole' | 'blocks'
+  /** Computes the hash of each record again. */
+  check?: RecordCheck | undefined
 }
 
 /**
  * Reads a segment of which all rows are given, in order.
- * @param what the blocks alone, where a checkpoint has the other rows
- * @throws Error where it is not what a node with this master seed wrote
+ * @throws Error where it is not what a node of this cluster with this master seed wrote
  */
 export function decodeClusterSegment(
   rows: readonly SegmentRow[],
-  { masterSeed, what = 'whole' }: Pick<ClusterSecret, 'masterSeed'> & { what?: 'whole' | 'blocks' },
-): { about: ClusterHeader; hash: Buffer; changes: RowChange[] } {
+  { what = 'whole', check, ...keys }: Reading,
+): ReadSegment {
   const [first] = rows
   assert(first !== undefined, 'a segment has a row')
-  const wrong = (what: string) => new Error(`Segment ${first.segment} of the cluster’s log ${what}`)
-  const mac = macOf(masterSeed, first.header)
-  if (!equal(mac, first.hash)) throw wrong('was not written by a node with this master seed')
-  const { about, stateDigest, blocksDigest } = readHeader(first.header, wrong)
-  const blocks = Buffer.concat(rows.map((row) => row.blocks))
-  if (digestOf(blocks) !== blocksDigest) throw wrong('holds other rows than its header names')
-  if (what === 'blocks') return { about, hash: mac, changes: [...decodeChanges(blocks)] }
+  const { about, stateDigest, blocksDigest } = openHeader(first, keys)
+  const state = what === 'whole' ? stateOf(rows, { about, stateDigest, ...keys }) : []
+  const other = (cause?: unknown) => {
+    const why = cause instanceof Error ? `: ${cause.message}` : ''
+    return wrong(first, `holds other rows than its header names${why}`)
+  }
+  let found: ReturnType<typeof decodeBlocks>
+  try {
+    check?.segment(state)
+    found = decodeBlocks(Buffer.concat(rows.map(({ blocks }) => blocks)), (record, commitment) =>
+      check?.record(record, commitment),
+    )
+  } catch (error) {
+    throw other(error)
+  }
+  if (found.digest !== blocksDigest) throw other()
+  return { about, hash: Buffer.from(first.hash), changes: [...found.blocks, ...state] }
+}
+
+/** What the header of a segment says. @throws Error as `decodeClusterSegment` does */
+export function headerOf(row: SegmentRow, keys: ClusterKeys): ClusterHeader {
+  return openHeader(row, keys).about
+}
+
+/** The sealed rows. */
+function stateOf(
+  rows: readonly SegmentRow[],
+  { about, stateDigest, cluster, masterSeed }: ClusterKeys & { about: ClusterHeader; stateDigest: string },
+): RowChange[] {
   const sealed = Buffer.concat(rows.map(({ state }) => state ?? Buffer.alloc(0)))
-  if (hash('sha256', sealed) !== stateDigest) {
-    const isGone = sealed.length === 0
+  const isGone = sealed.length === 0
+  if (hash('sha256', sealed) !== stateDigest)
     throw wrong(
+      about,
       isGone
         ? 'has its rows in a checkpoint, which came meanwhile'
         : 'holds other rows than its header names',
     )
+  if (isGone) return []
+  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(cluster, about) }, sealed))]
+}
+
+/** Commitments of records that came and were erased in one segment, or were imported erased. */
+function commitmentsIn(changes: readonly RowChange[]): CommitmentOf {
+  return ({ agentNo, seq }) => {
+    const key = runKey(agentNo, seq)
+    const row = changes.find((one) => one.table === tableIds.erasures && one.key.equals(key))
+    return row?.value?.subarray(0, -ROW_CHECKSUM_BYTES)
   }
-  const state =
-    sealed.length === 0 ? sealed : unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(about) }, sealed)
-  return { about, hash: mac, changes: [...decodeChanges(blocks), ...decodeChanges(Buffer.from(state))] }
 }
 
-/** The numbers that a header names. @throws Error where it is of another version */
-export function nextOf({ header, segment }: Pick<SegmentRow, 'header' | 'segment'>): NextBlocks {
-  return readHeader(header, (what) => new Error(`Segment ${segment} of the cluster’s log ${what}`)).about.next
+function wrong({ segment }: { segment: number }, what: string): Error {
+  return new Error(`Segment ${segment} of the cluster’s log ${what}`)
 }
 
-/** What the header of a segment says. @throws Error where it is not what a node with this master seed wrote */
-export function headerOf(
-  { header, segment, hash: name }: Pick<SegmentRow, 'header' | 'segment' | 'hash'>,
-  masterSeed: Uint8Array,
-): ClusterHeader {
-  const wrong = (what: string) => new Error(`Segment ${segment} of the cluster’s log ${what}`)
-  if (!equal(macOf(masterSeed, header), name)) throw wrong('was not written by a node with this master seed')
-  return readHeader(header, wrong).about
-}
-
-/** The rows of a segment with another state of one of its blocks, of the same length, as erased bodies leave it. */
-export function rewrittenRows(rows: readonly SegmentRow[], change: RowChange): SegmentRewrite[] {
-  const changes = changesOfBlocks(rows)
-  const at = changes.findIndex((one) => isSameRow(one, change))
-  assert(changes[at]?.value?.length === change.value?.length, 'an erased block keeps its length')
-  changes[at] = change
-  const after = bytesOf(changes)
-  let from = 0
-  return rows.map(({ segment, part, hash: name, blocks }) => {
-    from += blocks.length
-    return { segment, part, hash: name, blocks: after.subarray(from - blocks.length, from) }
-  })
-}
-
-/** A block as the rows of its segment have it. */
-export function blockIn(rows: readonly SegmentRow[], row: Pick<RowChange, 'table' | 'key'>): Buffer {
-  const found = changesOfBlocks(rows).find((one) => isSameRow(one, row))?.value
-  assert(found !== undefined, 'a block is in the segment with which it came')
-  return found
-}
-
-function changesOfBlocks(rows: readonly SegmentRow[]): RowChange[] {
-  return [...decodeChanges(Buffer.concat(rows.map(({ blocks }) => blocks)))]
-}
-
-function isSameRow(one: Pick<RowChange, 'table' | 'key'>, other: Pick<RowChange, 'table' | 'key'>): boolean {
-  return one.table === other.table && one.key.equals(other.key)
+function openHeader({ header, segment, hash: name }: SegmentRow, { cluster, masterSeed }: ClusterKeys) {
+  if (!equal(macOf(masterSeed, header), name))
+    throw wrong({ segment }, 'was not written by a node with this master seed')
+  const read = readHeader(header, (what) => wrong({ segment }, what))
+  if (read.cluster !== cluster) throw wrong({ segment }, `is of another cluster, ${read.cluster}`)
+  if (read.about.segment !== segment) throw wrong({ segment }, 'stands in the place of another one')
+  return read
 }
 
 function readHeader(header: string, wrong: (what: string) => Error) {
@@ -210,26 +238,7 @@ function readHeader(header: string, wrong: (what: string) => Error) {
     next: { blocks, imported },
     prev: Buffer.from(field('prev'), 'hex'),
   }
-  return { about, stateDigest: field('state'), blocksDigest: field('blocks') }
-}
-
-/** Over the hashes of records, not their bytes: an erased body leaves it as it was. */
-function digestOf(blocks: Buffer): string {
-  const told: Buffer[] = []
-  for (const { key, value } of decodeChanges(blocks)) {
-    told.push(key)
-    if (value === undefined) continue
-    const count = blockCount(value)
-    for (let position = 0; position < count; position++)
-      told.push(Buffer.from(hashAt(value, position), 'hex'))
-  }
-  return hash('sha256', Buffer.concat(told))
-}
-
-function bytesOf(changes: readonly RowChange[]): Buffer {
-  const bytes = Buffer.allocUnsafe(changes.reduce((sum, change) => sum + changeBytes(change), 0))
-  encodeChanges(changes).write(bytes)
-  return bytes
+  return { about, cluster: field('cluster'), stateDigest: field('state'), blocksDigest: field('blocks') }
 }
 
 /** Rows of at most so many bytes each; one at least. */
@@ -242,8 +251,8 @@ function partsOf(blocks: Buffer, state: Buffer | null): SegmentPart[] {
   })
 }
 
-function ownerOf({ shard, segment }: Pick<ClusterHeader, 'shard' | 'segment'>): Buffer {
-  return Buffer.from(`${shard} ${segment}`)
+function ownerOf(cluster: string, { shard, segment }: Pick<ClusterHeader, 'shard' | 'segment'>): Buffer {
+  return Buffer.from(`${cluster} ${shard} ${segment}`)
 }
 
 function macOf(masterSeed: Uint8Array, header: string): Buffer {

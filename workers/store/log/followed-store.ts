@@ -120,8 +120,8 @@ function openLogOf(store: NodeStore, opened: Pick<Opened, 'memtable' | 'environm
   const log = new ShardLog({
     path: store.path,
     ...opened,
-    openLog(from) {
-      reader = readerOf(store, from)
+    openLog(from, rowOf) {
+      reader = readerOf(store, { from, rowOf })
       return new FollowedLog(reader, undefined)
     },
   })

@@ -45,8 +45,8 @@ export async function prepareNodeLog(parts: NodeLogParts): Promise<NodeLog> {
   })
   const wrote = (stateBytes: number, removes: boolean) => checkpoints.wrote(stateBytes, removes)
   let opened: ClusterLog | undefined
-  const openLog: OpenLog = (from) =>
-    (opened = new ClusterLog({ ...secret, line, writer: lines.writer, wrote }, from))
+  const openLog: OpenLog = (from, rowOf) =>
+    (opened = new ClusterLog({ ...secret, line, writer: lines.writer, wrote }, from, rowOf))
   const place = found.kind === 'setAside' ? { place: found.place } : {}
   const notice: Notice | undefined = found.kind === 'caughtUp' ? undefined : { kind: 'storeBuilt', ...place }
   return {

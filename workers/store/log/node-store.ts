@@ -9,7 +9,7 @@ import {
   decodeCheckpointHead,
   decodeCheckpointPart,
 } from './cluster-checkpoint.js'
-import { ClusterReader, isOfCluster } from './cluster-reader.js'
+import { ClusterReader, isOfCluster, type StoreBehind } from './cluster-reader.js'
 import type { ClusterSecret } from './cluster-segment.js'
 import type { LogPosition } from './file-log.js'
 import { FollowedLog } from './followed-log.js'
@@ -51,7 +51,7 @@ export async function bringUp(store: NodeStore): Promise<Found & { last: LastChe
   const { path } = store
   const verdict = await examine(store, last.head)
   if (verdict === 'fits') {
-    await recover(path, (from) => new FollowedLog(readerOf(store, from), undefined))
+    await recover(path, (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf }), undefined))
     return { kind: 'caughtUp', last }
   }
   const place = verdict === 'other' ? setAside(path) : undefined
@@ -69,7 +69,7 @@ export async function buildStore(
   const building = path + BUILDING
   rmSync(building, { recursive: true, force: true })
   const place = head === undefined ? undefined : placeOf(store, head)
-  await recover(building, (from) => new FollowedLog(readerOf(store, from), place, upTo))
+  await recover(building, (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf }), place, upTo))
   syncDirectory(building)
   rmSync(path, { recursive: true, force: true })
   renameSync(building, path)
@@ -85,7 +85,10 @@ export function lastCheckpoint({ line, secret }: Pick<NodeStore, 'line' | 'secre
   if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
   assert(answer.kind === 'lastCheckpoint', 'a question for the last checkpoint is answered by it')
   const { head, stateBytes } = answer
-  return { head: head === null ? undefined : decodeCheckpointHead(head, secret), stateBytes }
+  if (head === null) return { head: undefined, stateBytes }
+  const read = decodeCheckpointHead(head, secret)
+  if (read.shard !== line.shard) throw new Error('A checkpoint of the cluster is of another shard')
+  return { head: read, stateBytes }
 }
 
 /** Whether the log goes on from a store: not where it is of another history, nor where a checkpoint lies between. */
@@ -122,8 +125,8 @@ function setAside(path: string): string {
 }
 
 /** Reads its shard's log behind a place. */
-export function readerOf({ line, secret }: NodeStore, from: LogPosition | undefined): ClusterReader {
-  return new ClusterReader(line, secret, from)
+export function readerOf({ line, secret }: NodeStore, behind: StoreBehind): ClusterReader {
+  return new ClusterReader(line, secret, behind)
 }
 
 function placeOf(store: NodeStore, head: CheckpointHead): CheckpointPlace {

@@ -6,6 +6,7 @@ import { logFolder } from '../../../src/base/log-folder.js'
 import { syncDirectory } from '../../../src/base/sync-directory.js'
 import type { SegmentPart } from '../../../src/protocol/cluster-log-messages.js'
 import { commitDurably, openEnvironment, type Environment } from '../environment.js'
+import { erasedCommitment } from '../erasures.js'
 import { importedBlocksFrom } from '../tables.js'
 import { nextRows } from './checkpoint-writer.js'
 import { encodeCheckpointHead, encodeCheckpointPart } from './cluster-checkpoint.js'
@@ -72,7 +73,10 @@ export class PushedStore {
       next = nextBehind(next, changes)
       const about = { shard: this.#shard, segment: number, kind: 'history', writer: noWriter, next } as const
       const numbered = { ...about, lastGroup: 0, groups: 0, prev: before.hash }
-      const { header, hash, parts } = encodeClusterSegment(numbered, changes, this.#secret)
+      const { header, hash, parts } = encodeClusterSegment(numbered, changes, {
+        ...this.#secret,
+        commitmentOf: (record) => Buffer.from(erasedCommitment(this.#environment, record), 'hex'),
+      })
       yield { before, number, hash, header, parts: parts.map(buffersOf) }
       this.#at = { number, hash }
     }

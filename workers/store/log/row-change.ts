@@ -28,16 +28,21 @@ export function encodeChanges(changes: readonly RowChange[]): SegmentContent {
 
 function writeChanges(encoded: Buffer, changes: readonly RowChange[]): void {
   let at = 0
-  for (const { table, key, value } of changes) {
-    encoded[at] = table
-    encoded.writeUInt16BE(key.length, at + 1)
-    encoded.writeUInt32BE(value === undefined ? 0 : value.length + 1, at + 3)
-    encoded.set(key, at + HEAD_BYTES)
-    at += HEAD_BYTES + key.length
-    if (value === undefined) continue
-    encoded.set(value, at)
-    at += value.length
+  for (const change of changes) {
+    at = writeHead(encoded, at, change)
+    if (change.value === undefined) continue
+    encoded.set(change.value, at)
+    at += change.value.length
   }
+}
+
+/** Writes what comes before the value. @returns the offset after it */
+export function writeHead(encoded: Buffer, at: number, { table, key, value }: RowChange): number {
+  encoded[at] = table
+  encoded.writeUInt16BE(key.length, at + 1)
+  encoded.writeUInt32BE(value === undefined ? 0 : value.length + 1, at + 3)
+  encoded.set(key, at + HEAD_BYTES)
+  return at + HEAD_BYTES + key.length
 }
 
 /** Reads them; keys and values are views of `encoded`. @throws Error when they are cut off */

@@ -10,11 +10,12 @@ import type { SegmentLog } from './segment-log.js'
 import type { Memtable } from './memtable.js'
 import { erasedBlock, erasedInPlace } from './erased-in-place.js'
 import { putPosition, readPosition } from './position.js'
+import type { RowOf } from './record-check.js'
 import { decodeChanges, encodeChanges } from './row-change.js'
 import { tableIds } from './table-ids.js'
 
-/** Opens a log where the store has it up to a place, or has nothing. */
-export type OpenLog = (from: LogPosition | undefined) => SegmentLog<LogPosition>
+/** Opens a log where the store has it up to a place, or has nothing; `rowOf` are its rows. */
+export type OpenLog = (from: LogPosition | undefined, rowOf: RowOf) => SegmentLog<LogPosition>
 
 /** What the log of a shard works on. */
 interface Parts {
@@ -38,6 +39,7 @@ export class ShardLog {
   readonly #log: SegmentLog<LogPosition>
   /** Segments that the opening found and the store did not have. */
   readonly replayed: number
+  readonly #rowOf: RowOf = (table, key) => this.#memtable.row(table, key)
   /** Rows that wait for a flush include those of an erasure. */
   #erases = false
   #flushedSegment = 0
@@ -48,7 +50,7 @@ export class ShardLog {
     this.#memtable = memtable
     const position = readPosition(environment)
     const open = openLog ?? ((from) => FileLog.open(join(path, logFolder), from))
-    this.#log = open(position)
+    this.#log = open(position, this.#rowOf)
     this.#flushedSegment = position?.number ?? 0
     this.replayed = this.#replay(room)
     // Also where nothing but the name of the next file was in the log.
@@ -150,12 +152,11 @@ export class ShardLog {
   #replay(room: Preallocation): number {
     let segments = 0
     let changes = 0
-    const rowOf = (table: number, key: Buffer) => this.#memtable.row(table, key)
     for (const { kind, content } of this.#log.read()) {
       if (kind !== 'group') continue
       segments += 1
       for (const told of decodeChanges(content)) {
-        const change = told.table === erasedInPlace ? erasedBlock(told, rowOf) : told
+        const change = told.table === erasedInPlace ? erasedBlock(told, this.#rowOf) : told
         changes += 1
         this.#erases ||= change.table === tableIds.erasures
         this.#memtable.replay(change)

@@ -6,6 +6,7 @@ import { pooledRandom } from '../../../../src/base/random.js'
 import { shardFolder } from '../../../../src/data-directory/shard-folders.js'
 import { clusterTables } from '../../../../src/outbound/cluster/statements.js'
 import { openEnvironment } from '../../../../workers/store/environment.js'
+import type { ClusterSecret } from '../../../../workers/store/log/cluster-segment.js'
 import { LogLine } from '../../../../workers/store/log/log-line.js'
 import { FollowedStore } from '../../../../workers/store/log/followed-store.js'
 import { blocksOf, replicatedRows } from '../../../../workers/store/log/replicated-rows.js'
@@ -14,7 +15,7 @@ import { shardLine } from '../shard-line.js'
 import { erasedText } from './erasures.js'
 import { shardCount, type ThreeNodes } from './three-nodes.js'
 
-const secret = { masterSeed: Buffer.from(testSeed, 'hex'), random: pooledRandom() }
+const keys = { masterSeed: Buffer.from(testSeed, 'hex'), random: pooledRandom() }
 const logThread = new URL('../../../../dist/workers/cluster-log.js', import.meta.url)
 
 /**
@@ -27,15 +28,18 @@ export async function differences(nodes: ThreeNodes): Promise<string[]> {
   const pulled = nodes.place('pulled')
   const { status, stderr } = await nodes.run(['cluster', 'pull', pulled])
   if (status !== 0) faults.push(`A pull failed: ${stderr}`)
+  const clusters = 'SELECT cluster_id FROM strandfast_cluster'
+  const [row] = await nodes.rig.primary.query<{ cluster_id: string }>(clusters)
+  const secret = { ...keys, cluster: row?.cluster_id ?? '' }
   const worker = new Worker(logThread, { workerData: { urls: nodes.rig.urls, tables: clusterTables } })
   try {
     for (let shard = 0; shard < shardCount; shard++) {
       const made = nodes.place(`made-${shard}`)
-      const expected = await broughtUp(worker, shard, made)
+      const expected = await broughtUp(worker, { shard, path: made, secret })
       faults.push(...differing(`A pull of shard ${shard}`, rowsOf(shardFolder(pulled, shard)), expected.rows))
       for (const { name, dataDir } of nodes.nodes) {
         const path = shardFolder(dataDir, shard)
-        const { rows, kind } = await broughtUp(worker, shard, path)
+        const { rows, kind } = await broughtUp(worker, { shard, path, secret })
         faults.push(...differing(`Shard ${shard} of node ${name} (${kind})`, rows, expected.rows))
       }
     }
@@ -52,8 +56,7 @@ export async function differences(nodes: ThreeNodes): Promise<string[]> {
 
 async function broughtUp(
   worker: Worker,
-  shard: number,
-  path: string,
+  { shard, path, secret }: { shard: number; path: string; secret: ClusterSecret },
 ): Promise<{ rows: string[]; kind: string }> {
   const line = new LogLine(shardLine(worker, shard))
   // As a node does that is started: it overwrites what was erased, too.

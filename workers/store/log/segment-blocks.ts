@@ -1,0 +1,170 @@
+import { createHash } from 'node:crypto'
+import { assert } from '../../../src/base/assert.js'
+import type { SegmentRewrite, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
+import { bodyCommitment } from '../../../src/strand/hash.js'
+import {
+  blockCount,
+  blockOverhead,
+  isBlankAt,
+  recordAt,
+  type StoredRecord,
+  viewAt,
+  writeLasting,
+} from '../record-codec.js'
+import { blockKey, runKey } from '../tables.js'
+import { newlyErased } from './erased-in-place.js'
+import { changeBytes, decodeChanges, encodeChanges, type RowChange, writeHead } from './row-change.js'
+import { tableIds } from './table-ids.js'
+
+/*
+ * What a segment of a cluster's log has in the clear: its blocks, and behind them the commitment of each record in them
+ * that is erased. The header covers what erasing does not change, by a digest over each block:
+ *
+ *   table u8, bytes of the key u16, bytes of the block and one u32, key: as in row-change.ts
+ *   count and offsets of the block's records
+ *   of each record: its bytes without checksum, mark of erasure, salt and body; then its body commitment, 32 bytes
+ */
+
+/** Tables whose rows are records with their bodies. */
+export const bodied: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
+
+/** The number of a table that stands for commitments of erased records, by agent number and seq. */
+export const erasedCommitments = 254
+
+const COMMITMENT_BYTES = 32
+
+/** The body commitment of an erased record, 32 bytes; undefined where it is not known. */
+export type CommitmentOf = (record: Pick<StoredRecord, 'agentNo' | 'seq'>) => Buffer | undefined
+
+/** Called with each record that is read, and its body commitment, 64 hex digits; its bytes are views. @throws Error to refuse it */
+export type TakeRecord = (record: StoredRecord, commitment: string) => void
+
+/** Blocks as bytes, and their digest, 64 hex digits. */
+export function encodeBlocks(
+  blocks: readonly RowChange[],
+  commitmentOf: CommitmentOf,
+): { bytes: Buffer; digest: string } {
+  const erased: RowChange[] = []
+  const digest = digestOf(blocks, (record) => {
+    const value = commitmentOf(record)
+    erased.push({ table: erasedCommitments, key: runKey(record.agentNo, record.seq), value })
+    return value
+  })
+  return { bytes: bytesOf([...blocks, ...erased]), digest }
+}
+
+/** Reads them. @throws Error where they are not what `encodeBlocks` made, or an erasure left of it */
+export function decodeBlocks(bytes: Buffer, take?: TakeRecord): { blocks: RowChange[]; digest: string } {
+  const { blocks, commitments } = partition(bytes)
+  let used = 0
+  const commitmentOf: CommitmentOf = ({ agentNo, seq }) => {
+    used += 1
+    return commitments.get(textOf(runKey(agentNo, seq)))
+  }
+  const digest = digestOf(blocks, commitmentOf, take)
+  assert(used === commitments.size, 'each commitment is that of an erased record')
+  return { blocks, digest }
+}
+
+/**
+ * Erases records in the rows of the segment in which their block came.
+ * @param change the block as it is from now on
+ * @returns the places of the records, and the rows as they are to be
+ */
+export function eraseInRows(
+  rows: readonly SegmentRow[],
+  change: RowChange,
+): { positions: number[]; rewrites: SegmentRewrite[] } {
+  const { blocks, commitments } = partition(Buffer.concat(rows.map((row) => row.blocks)))
+  const at = blocks.findIndex(({ table, key }) => table === change.table && key.equals(change.key))
+  const before = blocks[at]?.value
+  assert(before !== undefined, 'a block is in the segment with which it came')
+  assert(change.value?.length === before.length, 'an erased block keeps its length')
+  const positions = newlyErased(before, change.value)
+  for (const position of positions) {
+    const { agentNo, seq, salt, body } = recordAt(before, position)
+    commitments.set(textOf(runKey(agentNo, seq)), Buffer.from(bodyCommitment(salt, body), 'hex'))
+  }
+  blocks[at] = change
+  const erased = [...commitments].map(([key, value]) => ({
+    table: erasedCommitments,
+    key: Buffer.from(key, 'latin1'),
+    value,
+  }))
+  const after = bytesOf([...blocks, ...erased])
+  const bytes = Math.ceil(after.length / rows.length)
+  const rewrites = rows.map(({ segment, part, hash: name }, nth) => ({
+    segment,
+    part,
+    hash: name,
+    blocks: after.subarray(nth * bytes, (nth + 1) * bytes),
+  }))
+  return { positions, rewrites }
+}
+
+/** Changes as bytes. */
+export function bytesOf(changes: readonly RowChange[]): Buffer {
+  const bytes = Buffer.allocUnsafe(changes.reduce((sum, change) => sum + changeBytes(change), 0))
+  encodeChanges(changes).write(bytes)
+  return bytes
+}
+
+function partition(bytes: Buffer): { blocks: RowChange[]; commitments: Map<string, Buffer> } {
+  const blocks: RowChange[] = []
+  const commitments = new Map<string, Buffer>()
+  for (const change of decodeChanges(bytes)) {
+    const { table, key, value } = change
+    assert(value !== undefined, 'a block is never removed')
+    if (table === erasedCommitments) commitments.set(textOf(key), value)
+    else blocks.push(change)
+  }
+  return { blocks, commitments }
+}
+
+/** Most blocks are laid out here, one after the other: hashing is synchronous. */
+const scratch = Buffer.allocUnsafe(65_536)
+/** More than what comes before a block. */
+const HEAD_BYTES = 64
+
+function digestOf(blocks: readonly RowChange[], commitmentOf: CommitmentOf, take?: TakeRecord): string {
+  const digest = createHash('sha256')
+  for (const change of blocks) digest.update(lastingBytes(change, commitmentOf, take))
+  return digest.digest('hex')
+}
+
+/** What the digest covers of a block. */
+function lastingBytes(change: RowChange, commitmentOf: CommitmentOf, take?: TakeRecord): Buffer {
+  const { table, key, value: block } = change
+  assert(bodied.has(table) && block !== undefined, 'rows in the clear are blocks')
+  assert(key.length === blockKey(0).length, 'a block has a number')
+  const count = blockCount(block)
+  const recordsAt = blockOverhead(count)
+  const end = block.readUInt32LE(recordsAt - 4)
+  assert(block.readUInt32LE(2) === recordsAt && end === block.length, 'records fill their block')
+  const bytesMax = HEAD_BYTES + block.length + count * COMMITMENT_BYTES
+  const target = bytesMax > scratch.length ? Buffer.allocUnsafe(bytesMax) : scratch
+  let at = writeHead(target, 0, change)
+  at += block.copy(target, at, 0, recordsAt)
+  for (let position = 0; position < count; position++) {
+    const record = viewAt(block, position)
+    if (record.erased === true) assert(isBlankAt(block, position), 'of an erased record no body is left')
+    const commitment =
+      record.erased === true ? keptOf(record, commitmentOf) : bodyCommitment(record.salt, record.body)
+    take?.(record, commitment)
+    at = writeLasting(block, position, { target, at })
+    at += target.write(commitment, at, 'hex')
+  }
+  return target.subarray(0, at)
+}
+
+/** @returns 64 hex digits */
+function keptOf(record: StoredRecord, commitmentOf: CommitmentOf): string {
+  const commitment = commitmentOf(record)
+  assert(commitment?.length === COMMITMENT_BYTES, 'the commitment of an erased record is kept')
+  return commitment.toString('hex')
+}
+
+/** A key of a map: the bytes as characters. */
+function textOf(key: Buffer): string {
+  return key.toString('latin1')
+}
