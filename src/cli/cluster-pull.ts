@@ -45,7 +45,7 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
   const pool = new StorePool(false)
   const progress = startProgress()
   let made = false
-  let isDone = false
+  let isFilling = false
   try {
     const facts = await usableFacts(session, masterSeed)
     if (typeof facts === 'string') {
@@ -56,22 +56,22 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
     const name = nameWithin(target)
     if (name !== undefined) {
       tell(`Expected ${target} to be absent or empty: it holds ${name}`)
-      isDone = true
       return exitCodes.configuration
     }
+    isFilling = true
     const work = { pool, show: progress.show, signal: new AbortController().signal }
     const told = await pull({ target, session, thread, facts, masterSeed }, work)
     progress.end()
     process.stdout.write(told)
-    isDone = true
+    isFilling = false
     return exitCodes.fine
   } catch (error) {
     progress.end()
     tell(`The pull failed, and nothing is left of it: ${describeTrouble(error)}`)
     return exitCodes.foundWrong
   } finally {
-    if (!isDone && made) rmSync(target, { recursive: true, force: true })
-    else if (!isDone) discardFilled(target)
+    if (isFilling && made) rmSync(target, { recursive: true, force: true })
+    else if (isFilling) discardFilled(target)
     session.drop()
     await thread.close()
     await pool.close()
