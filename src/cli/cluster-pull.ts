@@ -13,12 +13,13 @@ import { fingerprintOf } from '../data-directory/seed-fingerprint.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
 import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
 import { StorePool } from '../dispatch/store-pool.js'
-import type { ClusterFacts } from '../outbound/cluster/facts.js'
+import { clusterFormat, type ClusterFacts, formatFault } from '../outbound/cluster/facts.js'
 import { headsOf } from '../outbound/cluster/heads.js'
 import { factsOf } from '../outbound/cluster/make.js'
 import type { Session } from '../outbound/cluster/session.js'
 import { clusterTables } from '../outbound/cluster/statements.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
+import type { LogForm } from '../../workers/store/log/log-form.js'
 import { ErasedLater } from '../../workers/store/log/record-check.js'
 import { pullStore } from '../../workers/store/log/pulled-stores.js'
 import { clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
@@ -60,9 +61,14 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
     }
     isFilling = true
     const work = { pool, show: progress.show, signal: new AbortController().signal }
-    const told = await pull({ target, session, thread, facts, masterSeed }, work)
+    const { records, agents, headsRoot } = await pull({ target, session, thread, facts, masterSeed }, work)
     progress.end()
-    process.stdout.write(told)
+    const lines = [
+      `PULLED ${records} records of ${agents} agents of the cluster ${facts.id} to ${target}`,
+      `heads root  ${headsRoot}`,
+      'secrets     none: a server on it wants SERVICE_MASTER_SEED, and no SERVICE_CLUSTER_URL',
+    ]
+    process.stdout.write(`${lines.join('\n')}\n`)
     isFilling = false
     return exitCodes.fine
   } catch (error) {
@@ -78,15 +84,27 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
   }
 }
 
-interface Pull {
+/** What a pull works with. */
+export interface Pull {
   target: string
   session: Session
   thread: ClusterLogThread
   facts: ClusterFacts
   masterSeed: Buffer
+  /** The form of the logs; that of nodes when absent. */
+  form?: LogForm
 }
 
-function readTarget(args: string[]): string | undefined {
+/** What was pulled. */
+export interface PulledCluster {
+  records: number
+  agents: number
+  /** Over the heads of all strands, 64 hex digits. */
+  headsRoot: string
+}
+
+/** The one directory that a subcommand is given. */
+export function readTarget(args: string[]): string | undefined {
   try {
     const { positionals } = parseArgs({ args, allowPositionals: true })
     const [target, ...more] = positionals
@@ -99,6 +117,7 @@ function readTarget(args: string[]): string | undefined {
 async function usableFacts(session: Session, masterSeed: Buffer): Promise<ClusterFacts | string> {
   const facts = await factsOf(session)
   if (facts === undefined) return 'The database holds no cluster'
+  if (facts.format !== clusterFormat) return `The database ${formatFault(facts)}`
   if (!facts.ready)
     return 'The database holds a cluster that is not whole: a push was cut off, or is under way'
   if (fingerprintOf(masterSeed) !== facts.seedFingerprint)
@@ -106,8 +125,8 @@ async function usableFacts(session: Session, masterSeed: Buffer): Promise<Cluste
   return facts
 }
 
-/** @returns what to tell */
-async function pull(asked: Pull, work: StoreWork): Promise<string> {
+/** Makes a data directory of a cluster, and checks every strand of it. @throws Error where one does not verify */
+export async function pull(asked: Pull, work: StoreWork): Promise<PulledCluster> {
   const { target, facts } = asked
   const nowMs = systemClock()
   await pullStores(asked, work)
@@ -125,16 +144,11 @@ async function pull(asked: Pull, work: StoreWork): Promise<string> {
   writeFormat(target, format)
   syncDirectory(join(target, '..'))
   const sum = (name: 'records' | 'agents') => checks.reduce((all, check) => all + check[name], 0)
-  const lines = [
-    `PULLED ${sum('records')} records of ${sum('agents')} agents of the cluster ${facts.id} to ${target}`,
-    `heads root  ${headsRoot}`,
-    'secrets     none: a server on it wants SERVICE_MASTER_SEED, and no SERVICE_CLUSTER_URL',
-  ]
-  return `${lines.join('\n')}\n`
+  return { records: sum('records'), agents: sum('agents'), headsRoot }
 }
 
 /** Makes all stores, as they were at one moment. */
-async function pullStores({ target, session, thread, facts, masterSeed }: Pull, work: StoreWork) {
+async function pullStores({ target, session, thread, facts, masterSeed, form }: Pull, work: StoreWork) {
   const secret = { cluster: facts.id, masterSeed, random: pooledRandom() }
   for (let tries = 0; tries < TRIES; tries++) {
     const heads = await headsOf(session)
@@ -144,7 +158,7 @@ async function pullStores({ target, session, thread, facts, masterSeed }: Pull, 
       const upTo = heads.get(shard)
       if (upTo === undefined) throw new Error(`it has no log of shard ${shard}`)
       const line = thread.lineOf(shard)
-      const isMade = await pullStore({ path: shardFolder(target, shard), upTo, line, secret }).catch(
+      const isMade = await pullStore({ path: shardFolder(target, shard), upTo, line, secret, form }).catch(
         (error: unknown) => {
           // A body that was erased in between is missing, and its erasure lies behind the last segment that is read.
           if (error instanceof ErasedLater && tries < TRIES - 1) return false

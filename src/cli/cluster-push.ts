@@ -4,11 +4,13 @@ import { pooledRandom } from '../base/random.js'
 import { isSeedOf, openIdleDirectory, type IdleDirectory } from '../data-directory/data-directory.js'
 import { type Format, writeFormat } from '../data-directory/format.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
-import type { ClusterFacts } from '../outbound/cluster/facts.js'
+import { clusterFormat, type ClusterFacts, formatFault } from '../outbound/cluster/facts.js'
 import { factsOf, finishCluster, makeCluster, removeUnfinished } from '../outbound/cluster/make.js'
-import { pushStore } from '../outbound/cluster/push.js'
+import { type PushedTo, pushStore } from '../outbound/cluster/push.js'
 import type { Session } from '../outbound/cluster/session.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
+import type { ClusterSecret } from '../../workers/store/log/cluster-segment.js'
+import type { LogPosition } from '../../workers/store/log/file-log.js'
 import { firstSegment } from '../../workers/store/log/first-segment.js'
 import { adopt, PushedStore } from '../../workers/store/log/pushed-store.js'
 import { type ClusterSettings, clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
@@ -80,6 +82,7 @@ function faultOf(found: ClusterFacts | undefined, { cluster, ...format }: Format
     return cluster === undefined
       ? undefined
       : `The data directory is that of a node of the cluster ${cluster} already: expected one of its own`
+  if (found.format !== clusterFormat) return `The database ${formatFault(found)}`
   if (found.ready) return 'The database holds a cluster already: a directory can become a new one alone'
   const isOurs =
     found.createdAtMs === format.createdAtMs && found.seedFingerprint === format.masterSeedFingerprint
@@ -99,26 +102,35 @@ async function push(
   const first = numbers.map((shard) => firstSegment(shard, secret))
   const facts = { id, shards, layout, seedFingerprint, createdAtMs, tokenEra, ready: false }
   await makeCluster(session, facts, first)
-  let done = 0
-  const progress = startProgress()
-  progress.show({ doing: 'pushed', unit: 'bytes', state: () => ({ done }) })
-  const positions = []
-  for (const shard of numbers) {
-    const store = await PushedStore.open(shardFolder(path, shard), shard, secret)
-    try {
-      await pushStore(
-        { session, urls: settings.cluster.urls, shard, nowMs: systemClock() },
-        store,
-        (bytes) => void (done += bytes),
-      )
-      positions.push(store.position)
-    } finally {
-      await store.close()
-    }
-  }
-  progress.end()
+  const { urls } = settings.cluster
+  const { bytes, positions } = await pushStores({ path, shards, secret }, { session, urls })
   writeFormat(path, { ...format, hasLog: true, cluster: id })
   for (const [shard, position] of positions.entries()) await adopt(shardFolder(path, shard), position)
   await finishCluster(session, id)
-  return done
+  return bytes
+}
+
+/** Writes the stores of a directory that is locked into logs that have begun. @returns how many bytes of records, and where each ends */
+export async function pushStores(
+  { path, shards, secret }: { path: string; shards: number; secret: ClusterSecret },
+  to: Pick<PushedTo, 'session' | 'urls' | 'statements'>,
+): Promise<{ bytes: number; positions: LogPosition[] }> {
+  let done = 0
+  const progress = startProgress()
+  progress.show({ doing: 'pushed', unit: 'bytes', state: () => ({ done }) })
+  const positions: LogPosition[] = []
+  try {
+    for (let shard = 0; shard < shards; shard++) {
+      const store = await PushedStore.open(shardFolder(path, shard), shard, secret)
+      try {
+        await pushStore({ ...to, shard, nowMs: systemClock() }, store, (bytes) => void (done += bytes))
+        positions.push(store.position)
+      } finally {
+        await store.close()
+      }
+    }
+  } finally {
+    progress.end()
+  }
+  return { bytes: done, positions }
 }

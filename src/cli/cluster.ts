@@ -30,6 +30,12 @@ const subcommands: readonly Subcommand[] = [
     run: async (args) => (await import('./cluster-pull.js')).clusterPullCommand(args),
   },
   {
+    name: 'upgrade',
+    usage: 'upgrade DIR',
+    summary: 'Brings the cluster of an earlier version to this one, and keeps it as it was in DIR',
+    run: async (args) => (await import('./cluster-upgrade.js')).clusterUpgradeCommand(args),
+  },
+  {
     name: 'status',
     usage: 'status',
     summary: 'Shows the nodes, the logs and the database of the cluster',

@@ -7,6 +7,7 @@ import { eventually } from '../support/eventually.js'
 import { newAgent } from '../support/http/answers.js'
 import { type ClusterOfOne, makeClusterOfOne, testSeed } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
+import { exportOf as lineExport, importTo, richStrand } from '../support/shard/imports.js'
 import { call, startServer, type TestServer } from '../support/server/server.js'
 
 const agents = ['one', 'two', 'three']
@@ -93,6 +94,35 @@ describe.skipIf(noPostgres)('a node over a database', () => {
     rmSync(one, { recursive: true })
     const again = await cluster.start({ dataDir: one, env })
     expect(linesOf(await exportOf(again, 'one', 'again')).slice(0, before.length)).toEqual(before)
+    await again.halt()
+  })
+
+  it('takes back all that a strand can have, own and imported, from its log and from a push', async () => {
+    const own = { SERVICE_MASTER_SEED: testSeed }
+    const alone = await startServer({ dataDir: cluster.place('alone'), env: own })
+    await newAgent(alone, 'other')
+    await richStrand(alone, 'imported', 'other')
+    const lines = await lineExport(alone, 'imported')
+    await alone.halt()
+    const server = await cluster.start()
+    await newAgent(server, 'other')
+    // It waits for the seed to which the key was rotated.
+    expect((await importTo(server, lines)).body.imported).toBe(lines.match(/^\{"h"/gm)?.length)
+    await richStrand(server, 'rich', 'other')
+    const linesAt = async (node: TestServer) => {
+      const texts = await Promise.all(['imported', 'rich'].map((agent) => lineExport(node, agent)))
+      // The first line says when it was exported.
+      return texts.map((text) => text.split('\n').slice(1, 40))
+    }
+    const before = await linesAt(server)
+    await server.halt('SIGKILL')
+    const pulled = cluster.place('pulled')
+    expect(await cluster.run(['cluster', 'pull', pulled])).toMatchObject({ status: 0 })
+    await cluster.postgres.query('CREATE DATABASE rich')
+    const env = { SERVICE_CLUSTER_URL: cluster.postgres.url.replace(/postgres$/, 'rich') }
+    expect(await cluster.run(['cluster', 'push', '--data-dir', pulled], env)).toMatchObject({ status: 0 })
+    const again = await cluster.start({ env })
+    expect(await linesAt(again)).toEqual(before)
     await again.halt()
   })
 

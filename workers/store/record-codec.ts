@@ -196,15 +196,15 @@ export function writeLasting(
   return saltAt + block.copy(target, saltAt, from + FIXED_BYTES, typeAt + block.readUInt16LE(from + 6))
 }
 
-/** Whether salt and body of the record at `position` are zeros, as those of an erased one are. */
-export function isBlankAt(block: Buffer, position: number): boolean {
+/** Salt and body of the record at `position`, views of the block; of an erased one, zeros are left. */
+export function bodyAt(block: Buffer, position: number): { salt: Buffer; body: Buffer; erased: boolean } {
   const { from, to } = extentAt(block, position)
-  const bodyAt = typeAtOf(block, from) + block.readUInt16LE(from + 6)
-  const isZero = (byte: number) => byte === 0
-  return (
-    block.subarray(from + SALT_AT, from + FIXED_BYTES).every(isZero) &&
-    block.subarray(bodyAt, to).every(isZero)
-  )
+  const start = typeAtOf(block, from) + block.readUInt16LE(from + 6)
+  return {
+    salt: block.subarray(from + SALT_AT, from + FIXED_BYTES),
+    body: block.subarray(start, to),
+    erased: ((block[from + 4] ?? 0) & ERASED) !== 0,
+  }
 }
 
 /**

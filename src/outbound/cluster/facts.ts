@@ -24,6 +24,13 @@ export interface ClusterFacts {
 /** The format of clusters that this version makes and reads: segments and checkpoints of form v2. */
 export const clusterFormat = 2
 
+/** What a database holds whose cluster is of another format. */
+export function formatFault({ format }: Pick<ClusterFacts, 'format'>): string {
+  const hint =
+    format < clusterFormat ? 'stop all nodes and run strandfast cluster upgrade' : 'use its version'
+  return `holds a cluster of format ${format}, and this program reads format ${clusterFormat}: ${hint}`
+}
+
 /** @returns undefined where the database holds none */
 export async function readFacts(
   session: Session,

@@ -2,7 +2,7 @@ import { DatabaseError } from 'pg'
 import { clusterFormat, addFacts, makeReady, readFacts, type ClusterFacts } from './facts.js'
 import type { StoredSegment } from './register.js'
 import type { Parameter, Session } from './session.js'
-import { clusterTables, statementsOf } from './statements.js'
+import { type ClusterStatements, clusterTables, statementsOf } from './statements.js'
 
 const statements = statementsOf(clusterTables)
 
@@ -36,16 +36,25 @@ export async function makeCluster(
   cluster: NewCluster,
   first: readonly StoredSegment[],
 ): Promise<void> {
-  if ((await readFacts(session, statements)) !== undefined) throw new Error('it holds a cluster already')
-  await makeTables(session)
-  // What an attempt that was cut off has left.
-  for (const statement of statements.empty) await session.write(statement, [])
-  for (const segment of first) await begin(session, segment)
-  await addFacts(session, statements, { format: clusterFormat, ...cluster })
+  await fillTables({ session, statements }, cluster, first)
 }
 
-async function makeTables(session: Session): Promise<void> {
-  for (const statement of statements.create) {
+/** The same in tables of any names. */
+export async function fillTables(
+  { session, statements: into }: { session: Session; statements: ClusterStatements },
+  cluster: NewCluster,
+  first: readonly StoredSegment[],
+): Promise<void> {
+  if ((await readFacts(session, into)) !== undefined) throw new Error('it holds a cluster already')
+  await makeTables(session, into)
+  // What an attempt that was cut off has left.
+  for (const statement of into.empty) await session.write(statement, [])
+  for (const segment of first) await begin(session, into, segment)
+  await addFacts(session, into, { format: clusterFormat, ...cluster })
+}
+
+async function makeTables(session: Session, { create }: ClusterStatements): Promise<void> {
+  for (const statement of create) {
     try {
       await session.write(statement, [])
     } catch (error) {
@@ -54,11 +63,11 @@ async function makeTables(session: Session): Promise<void> {
   }
 }
 
-async function begin(session: Session, segment: StoredSegment): Promise<void> {
+async function begin(session: Session, into: ClusterStatements, segment: StoredSegment): Promise<void> {
   const { shard, number, hash, header, parts } = segment
   const [part] = parts
   const row: Parameter[] = [shard, number, hash, header, part?.blocks ?? Buffer.alloc(0), part?.state ?? null]
-  const { warned } = await session.write(statements.begin, row)
+  const { warned } = await session.write(into.begin, row)
   if (warned) throw new Error('it stopped waiting for its standby')
 }
 

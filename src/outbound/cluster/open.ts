@@ -1,4 +1,4 @@
-import { clusterFormat, readFacts, type ClusterFacts } from './facts.js'
+import { clusterFormat, formatFault, readFacts, type ClusterFacts } from './facts.js'
 import { missingRights } from './rights.js'
 import { openLasting, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
@@ -59,8 +59,7 @@ export async function openCluster(settings: OpeningSettings): Promise<ClusterOpe
 
 function faultOf(facts: ClusterFacts | undefined): string | undefined {
   if (facts === undefined) return 'holds no cluster: make one by strandfast cluster init, or cluster push'
-  if (facts.format !== clusterFormat)
-    return `holds a cluster of format ${facts.format}, and this program reads format ${clusterFormat}: use its version`
+  if (facts.format !== clusterFormat) return formatFault(facts)
   return facts.ready
     ? undefined
     : 'holds a cluster that is not whole: a push was cut off, or is under way; run strandfast cluster push again'

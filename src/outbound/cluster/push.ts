@@ -2,9 +2,7 @@ import { steadyClock } from '../../base/clock.js'
 import { CheckpointTable } from './checkpoints.js'
 import { type Place, SegmentRegister, type StoredSegment } from './register.js'
 import type { Session } from './session.js'
-import { clusterTables, statementsOf } from './statements.js'
-
-const statements = statementsOf(clusterTables)
+import { type ClusterStatements, clusterTables, statementsOf } from './statements.js'
 
 /** A store as the beginning of a shard's log: segments behind the first one, then the parts of a checkpoint. */
 export interface Pushed {
@@ -19,6 +17,8 @@ export interface PushedTo {
   urls: readonly string[]
   shard: number
   nowMs: number
+  /** Those of the tables; of a cluster's when absent. */
+  statements?: ClusterStatements
 }
 
 /**
@@ -27,7 +27,7 @@ export interface PushedTo {
  * @throws Error when the database did not take it, or somebody else writes there
  */
 export async function pushStore(to: PushedTo, store: Pushed, told: (bytes: number) => void): Promise<void> {
-  const { session, urls, shard, nowMs } = to
+  const { session, urls, shard, nowMs, statements = statementsOf(clusterTables) } = to
   const register = new SegmentRegister({ urls, statements, nowMs: steadyClock, chance: Math.random })
   try {
     for (const { before, ...segment } of store.segments()) {

@@ -5,6 +5,8 @@
 
 /** The statements of a cluster whose tables have this prefix. */
 export interface ClusterStatements {
+  /** Names of the tables. */
+  tables: readonly string[]
   /** Makes a table each. */
   create: readonly string[]
   drop: readonly string[]
@@ -86,6 +88,7 @@ export function statementsOf(prefix: string): ClusterStatements {
   const checkpoints = `${prefix}_checkpoints`
   const tables = [cluster, nodes, segments, checkpoints]
   return {
+    tables,
     create: createAll({ segments, nodes, cluster, checkpoints }),
     drop: tables.map((name) => `DROP TABLE ${name}`),
     empty: [segments, checkpoints].map((name) => `DELETE FROM ${name}`),

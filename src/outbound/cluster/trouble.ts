@@ -28,7 +28,9 @@ export function isUnfit(error: unknown): boolean {
 /** The tables are those of another version of this program. */
 export class OtherVersion extends Error {
   constructor() {
-    super('its tables are those of another version: use that')
+    super(
+      'its tables are those of another version: use that, or, where it was an earlier one, stop all nodes and run strandfast cluster upgrade',
+    )
   }
 }
 

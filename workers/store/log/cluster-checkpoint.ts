@@ -38,32 +38,38 @@ export interface CheckpointPlace extends Pick<CheckpointHead, 'segment' | 'hash'
   rows: Iterable<RowChange[]>
 }
 
-type Named = Pick<CheckpointHead, 'shard' | 'segment'> & { part: number }
+/** Where a part of a checkpoint belongs. */
+export type CheckpointPartPlace = Pick<CheckpointHead, 'shard' | 'segment'> & { part: number }
 
 const TITLE = 'strandfast-checkpoint/v2'
 const MAC_KEY = 'strandfast/cluster-checkpoint-head/v1'
-const PURPOSE = 'strandfast/cluster-checkpoint/v1'
+/** What the rows of checkpoints are sealed for. */
+export const checkpointPurpose = 'strandfast/cluster-checkpoint/v1'
 const MAC_BYTES = 32
 
 /** Seals the rows of a part. */
 export function encodeCheckpointPart(
-  named: Named,
+  named: CheckpointPartPlace,
   changes: readonly RowChange[],
   { cluster, masterSeed, random }: ClusterSecret,
 ): Buffer {
   const { bytes, write } = encodeChanges(changes)
   const secret = Buffer.allocUnsafe(bytes)
   write(secret)
-  return seal(masterSeed, { purpose: PURPOSE, owner: ownerOf(cluster, named), secret }, random)
+  return seal(masterSeed, { purpose: checkpointPurpose, owner: ownerOf(cluster, named), secret }, random)
 }
 
 /** @throws Error where it is not what a node with this master seed wrote there */
 export function decodeCheckpointPart(
-  named: Named,
+  named: CheckpointPartPlace,
   state: Uint8Array,
   { cluster, masterSeed }: ClusterKeys,
 ): RowChange[] {
-  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(cluster, named) }, state))]
+  return [
+    ...decodeChanges(
+      unseal(masterSeed, { purpose: checkpointPurpose, owner: ownerOf(cluster, named) }, state),
+    ),
+  ]
 }
 
 /** Lays out part 0. */
@@ -87,21 +93,30 @@ export function encodeCheckpointHead(
   return Buffer.concat([macOf(masterSeed, text), text])
 }
 
-/** @throws Error where it is not what a node with this master seed wrote */
+/** @throws Error where it is not what a node of this cluster with this master seed wrote */
 export function decodeCheckpointHead(head: Uint8Array, { cluster, masterSeed }: ClusterKeys): CheckpointHead {
+  const { fields, about } = readCheckpointHead(head, { masterSeed, title: TITLE })
+  if (fields.get('cluster') !== cluster) throw new Error('A checkpoint of the cluster is of another cluster')
+  return about
+}
+
+/** Reads part 0 of checkpoints of a form. @throws Error where it is not what a node with this master seed wrote */
+export function readCheckpointHead(
+  head: Uint8Array,
+  { masterSeed, title }: { masterSeed: Uint8Array; title: string },
+): { fields: ReadonlyMap<string, string>; about: CheckpointHead } {
   const [mac, text] = [head.subarray(0, MAC_BYTES), head.subarray(MAC_BYTES)]
   if (mac.length !== MAC_BYTES || !timingSafeEqual(mac, macOf(masterSeed, text)))
     throw new Error('A checkpoint of the cluster was not written by a node with this master seed')
-  const [title, ...lines] = Buffer.from(text).toString().split('\n')
-  if (title !== TITLE) throw new Error('A checkpoint of the cluster is of another version')
-  const fields = new Map(lines.map((line) => [line.split(' ')[0], line.split(' ')[1] ?? '']))
-  if (fields.get('cluster') !== cluster) throw new Error('A checkpoint of the cluster is of another cluster')
+  const [first, ...lines] = Buffer.from(text).toString().split('\n')
+  if (first !== title) throw new Error('A checkpoint of the cluster is of another version')
+  const fields = new Map(lines.map((line) => [line.split(' ')[0] ?? '', line.split(' ')[1] ?? '']))
   const number = (name: string) => {
     const value = Number(fields.get(name) ?? Number.NaN)
     assert(Number.isSafeInteger(value), 'a checkpoint names its numbers')
     return value
   }
-  return {
+  const about = {
     shard: number('shard'),
     segment: number('segment'),
     hash: Buffer.from(fields.get('hash') ?? '', 'hex'),
@@ -110,9 +125,10 @@ export function decodeCheckpointHead(head: Uint8Array, { cluster, masterSeed }: 
     parts: number('parts'),
     bytes: number('bytes'),
   }
+  return { fields, about }
 }
 
-function ownerOf(cluster: string, { shard, segment, part }: Named): Buffer {
+function ownerOf(cluster: string, { shard, segment, part }: CheckpointPartPlace): Buffer {
   return Buffer.from(`${cluster} ${shard} ${segment} ${part}`)
 }
 

@@ -1,14 +1,10 @@
 import type { CheckpointPlace } from './cluster-checkpoint.js'
-import {
-  type ClusterKeys,
-  type NextBlocks,
-  type Writer,
-  decodeClusterSegment,
-  headerOf,
-} from './cluster-segment.js'
+import { type ClusterKeys, type NextBlocks, type Writer } from './cluster-segment.js'
 import type { LogPosition } from './file-log.js'
+import { clusterForm, type LogForm } from './log-form.js'
 import type { LogLine } from './log-line.js'
 import { RecordCheck, type RowOf } from './record-check.js'
+import type { SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 import { importedBlocksFrom } from '../tables.js'
 import { changeBytes, encodeChanges, type RowChange } from './row-change.js'
 import type { Segment } from './segment.js'
@@ -29,12 +25,15 @@ export interface StoreBehind {
   from: LogPosition | undefined
   /** What it has of what was read. */
   rowOf: RowOf
+  /** The form of the log; that of nodes when absent. */
+  form?: LogForm | undefined
 }
 
 /** Reads a shard's log in the database of a cluster, segment by segment, and knows how far it is. */
 export class ClusterReader {
   readonly #line: LogLine
   readonly #secret: ClusterKeys
+  readonly #form: LogForm
   readonly #check: RecordCheck
   /** The last segment that was read. */
   place: { segment: number; hash: Buffer }
@@ -49,9 +48,10 @@ export class ClusterReader {
   /** The last segment before one that lacks a body whose erasure has not come yet. */
   #complete: { segment: number; hash: Buffer; group: number } | undefined
 
-  constructor(line: LogLine, secret: ClusterKeys, { from, rowOf }: StoreBehind) {
+  constructor(line: LogLine, secret: ClusterKeys, { from, rowOf, form = clusterForm }: StoreBehind) {
     this.#line = line
     this.#secret = secret
+    this.#form = form
     this.#check = new RecordCheck(rowOf)
     if (from !== undefined && !isOfCluster(from))
       throw new Error('The store has a log of its own: it belongs to no cluster')
@@ -103,15 +103,15 @@ export class ClusterReader {
   #begin(): void {
     const row = this.#line.rowOf(this.place.segment)
     if (!this.place.hash.equals(row.hash)) throw otherHistory(row.segment)
-    const { next, writer, kind } = headerOf(row, this.#secret)
+    const { next, writer, kind } = this.#form.header(row, this.#secret)
     this.next = next
     this.writer = writer
     this.isClosed = kind === 'close'
   }
 
   /** Checks that a segment is the next one, and goes on to it. */
-  #take(rows: Parameters<typeof decodeClusterSegment>[0], what: 'whole' | 'blocks'): RowChange[] {
-    const { about, hash, changes } = decodeClusterSegment(rows, { ...this.#secret, what, check: this.#check })
+  #take(rows: readonly SegmentRow[], what: 'whole' | 'blocks'): RowChange[] {
+    const { about, hash, changes } = this.#form.segment(rows, { ...this.#secret, what, check: this.#check })
     const { shard, segment, prev } = about
     const before = this.place
     const follows = segment === before.segment + 1 && (segment === 0 || prev.equals(before.hash))

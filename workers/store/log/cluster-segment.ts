@@ -150,7 +150,8 @@ export function decodeClusterSegment(
   const [first] = rows
   assert(first !== undefined, 'a segment has a row')
   const { about, stateDigest, blocksDigest } = openHeader(first, keys)
-  const state = what === 'whole' ? stateOf(rows, { about, stateDigest, ...keys }) : []
+  const owner = ownerOf(keys.cluster, about)
+  const state = what === 'whole' ? openState(rows, { stateDigest, owner, masterSeed: keys.masterSeed }) : []
   const other = (cause?: unknown) => {
     const why = cause instanceof Error ? `: ${cause.message}` : ''
     return wrong(first, `holds other rows than its header names${why}`)
@@ -173,58 +174,62 @@ export function headerOf(row: SegmentRow, keys: ClusterKeys): ClusterHeader {
   return openHeader(row, keys).about
 }
 
-/** The sealed rows. */
-function stateOf(
+/** Opens the sealed rows of a segment. @param sealing their digest, whose they are, and the master seed */
+export function openState(
   rows: readonly SegmentRow[],
-  { about, stateDigest, cluster, masterSeed }: ClusterKeys & { about: ClusterHeader; stateDigest: string },
+  { stateDigest, owner, masterSeed }: { stateDigest: string; owner: Buffer; masterSeed: Uint8Array },
 ): RowChange[] {
   const sealed = Buffer.concat(rows.map(({ state }) => state ?? Buffer.alloc(0)))
   const isGone = sealed.length === 0
   if (hash('sha256', sealed) !== stateDigest)
     throw wrong(
-      about,
+      rows[0],
       isGone
         ? 'has its rows in a checkpoint, which came meanwhile'
         : 'holds other rows than its header names',
     )
   if (isGone) return []
-  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner: ownerOf(cluster, about) }, sealed))]
+  return [...decodeChanges(unseal(masterSeed, { purpose: PURPOSE, owner }, sealed))]
 }
 
 /** Commitments of records that came and were erased in one segment, or were imported erased. */
 function commitmentsIn(changes: readonly RowChange[]): CommitmentOf {
-  return ({ agentNo, seq }) => {
-    const key = runKey(agentNo, seq)
-    const row = changes.find((one) => one.table === tableIds.erasures && one.key.equals(key))
-    return row?.value?.subarray(0, -ROW_CHECKSUM_BYTES)
-  }
+  const rows = changes.filter(({ table }) => table === tableIds.erasures)
+  const values = new Map(rows.map(({ key, value }) => [key.toString('latin1'), value]))
+  return ({ agentNo, seq }) =>
+    values.get(runKey(agentNo, seq).toString('latin1'))?.subarray(0, -ROW_CHECKSUM_BYTES)
 }
 
-function wrong({ segment }: { segment: number }, what: string): Error {
-  return new Error(`Segment ${segment} of the cluster’s log ${what}`)
+/** What is the matter with a segment. */
+export function wrong(row: SegmentRow | undefined, what: string): Error {
+  return new Error(`Segment ${row?.segment} of the cluster’s log ${what}`)
 }
 
-function openHeader({ header, segment, hash: name }: SegmentRow, { cluster, masterSeed }: ClusterKeys) {
-  if (!equal(macOf(masterSeed, header), name))
-    throw wrong({ segment }, 'was not written by a node with this master seed')
-  const read = readHeader(header, (what) => wrong({ segment }, what))
-  if (read.cluster !== cluster) throw wrong({ segment }, `is of another cluster, ${read.cluster}`)
-  if (read.about.segment !== segment) throw wrong({ segment }, 'stands in the place of another one')
+function openHeader(row: SegmentRow, { cluster, masterSeed }: ClusterKeys) {
+  const read = readHeader(row, { masterSeed, title: TITLE })
+  const of = read.field('cluster')
+  if (of !== cluster) throw wrong(row, `is of another cluster, ${of}`)
   return read
 }
 
-function readHeader(header: string, wrong: (what: string) => Error) {
-  const lines = header.split('\n')
+/** Reads a header of a form. @throws Error where it is not what a node with this master seed wrote there */
+export function readHeader(
+  row: SegmentRow,
+  { masterSeed, title }: { masterSeed: Uint8Array; title: string },
+) {
+  if (!equal(macOf(masterSeed, row.header), row.hash))
+    throw wrong(row, 'was not written by a node with this master seed')
+  const lines = row.header.split('\n')
   const fields = new Map(
     lines.slice(1).map((line) => [line.slice(0, line.indexOf(' ')), line.slice(line.indexOf(' ') + 1)]),
   )
   const field = (name: string): string => {
     const value = fields.get(name)
-    if (value === undefined || lines[0] !== TITLE) throw wrong('has a header of another version')
+    if (value === undefined || lines[0] !== title) throw wrong(row, 'has a header of another version')
     return value
   }
   const kind = kinds.find((known) => known === field('kind'))
-  if (kind === undefined) throw wrong('is of a kind of another version')
+  if (kind === undefined) throw wrong(row, 'is of a kind of another version')
   const [node = '', incarnation = ''] = field('node').split(' ')
   const [lastGroup = 0, groups = 0] = field('groups').split(' ').map(Number)
   const [blocks = 0, imported = 0] = field('next').split(' ').map(Number)
@@ -238,7 +243,8 @@ function readHeader(header: string, wrong: (what: string) => Error) {
     next: { blocks, imported },
     prev: Buffer.from(field('prev'), 'hex'),
   }
-  return { about, cluster: field('cluster'), stateDigest: field('state'), blocksDigest: field('blocks') }
+  if (about.segment !== row.segment) throw wrong(row, 'stands in the place of another one')
+  return { about, field, stateDigest: field('state'), blocksDigest: field('blocks') }
 }
 
 /** Rows of at most so many bytes each; one at least. */

@@ -3,16 +3,12 @@ import { dirname, join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
 import { syncDirectory } from '../../../src/base/sync-directory.js'
 import { openEnvironment } from '../environment.js'
-import {
-  type CheckpointHead,
-  type CheckpointPlace,
-  decodeCheckpointHead,
-  decodeCheckpointPart,
-} from './cluster-checkpoint.js'
+import type { CheckpointHead, CheckpointPlace } from './cluster-checkpoint.js'
 import { ClusterReader, isOfCluster, type StoreBehind } from './cluster-reader.js'
 import type { ClusterSecret } from './cluster-segment.js'
 import type { LogPosition } from './file-log.js'
 import { FollowedLog } from './followed-log.js'
+import { clusterForm, type LogForm } from './log-form.js'
 import type { LogLine } from './log-line.js'
 import { readPosition } from './position.js'
 import { recover } from './recover.js'
@@ -31,6 +27,8 @@ export interface NodeStore {
   path: string
   line: LogLine
   secret: ClusterSecret
+  /** The form of the log; that of nodes when absent. */
+  form?: LogForm | undefined
 }
 
 /** What became of the store that was there; its place is where it was moved. */
@@ -79,14 +77,18 @@ export async function buildStore(
 }
 
 /** The last checkpoint of a shard. */
-export function lastCheckpoint({ line, secret }: Pick<NodeStore, 'line' | 'secret'>): LastCheckpoint {
+export function lastCheckpoint({
+  line,
+  secret,
+  form = clusterForm,
+}: Pick<NodeStore, 'line' | 'secret' | 'form'>): LastCheckpoint {
   line.ask({ kind: 'lastCheckpoint' })
   const answer = line.answer()
   if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
   assert(answer.kind === 'lastCheckpoint', 'a question for the last checkpoint is answered by it')
   const { head, stateBytes } = answer
   if (head === null) return { head: undefined, stateBytes }
-  const read = decodeCheckpointHead(head, secret)
+  const read = form.checkpointHead(head, secret)
   if (read.shard !== line.shard) throw new Error('A checkpoint of the cluster is of another shard')
   return { head: read, stateBytes }
 }
@@ -125,8 +127,8 @@ function setAside(path: string): string {
 }
 
 /** Reads its shard's log behind a place. */
-export function readerOf({ line, secret }: NodeStore, behind: StoreBehind): ClusterReader {
-  return new ClusterReader(line, secret, behind)
+export function readerOf({ line, secret, form }: NodeStore, behind: StoreBehind): ClusterReader {
+  return new ClusterReader(line, secret, { ...behind, form })
 }
 
 function placeOf(store: NodeStore, head: CheckpointHead): CheckpointPlace {
@@ -134,7 +136,7 @@ function placeOf(store: NodeStore, head: CheckpointHead): CheckpointPlace {
 }
 
 function* rowsOf(
-  { line, secret }: NodeStore,
+  { line, secret, form = clusterForm }: NodeStore,
   { shard, segment, parts }: CheckpointHead,
 ): Generator<RowChange[]> {
   for (let part = 1; part <= parts; part++) {
@@ -143,6 +145,6 @@ function* rowsOf(
     if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
     assert(answer.kind === 'checkpointPart', 'a part is answered by its rows')
     if (answer.state === null) throw new Error('The checkpoint was replaced by a later one meanwhile')
-    yield decodeCheckpointPart({ shard, segment, part }, answer.state, secret)
+    yield form.checkpointPart({ shard, segment, part }, answer.state, secret)
   }
 }

@@ -5,7 +5,9 @@ import { bodyCommitment } from '../../../src/strand/hash.js'
 import {
   blockCount,
   blockOverhead,
-  isBlankAt,
+  bodyAt,
+  isWhole,
+  placedAt,
   recordAt,
   type StoredRecord,
   viewAt,
@@ -56,6 +58,10 @@ export function encodeBlocks(
 /** Reads them. @throws Error where they are not what `encodeBlocks` made, or an erasure left of it */
 export function decodeBlocks(bytes: Buffer, take?: TakeRecord): { blocks: RowChange[]; digest: string } {
   const { blocks, commitments } = partition(bytes)
+  assert(
+    blocks.every(({ value }) => value !== undefined && isWhole(value)),
+    'records match their checksums',
+  )
   let used = 0
   const commitmentOf: CommitmentOf = ({ agentNo, seq }) => {
     used += 1
@@ -146,11 +152,14 @@ function lastingBytes(change: RowChange, commitmentOf: CommitmentOf, take?: Take
   let at = writeHead(target, 0, change)
   at += block.copy(target, at, 0, recordsAt)
   for (let position = 0; position < count; position++) {
-    const record = viewAt(block, position)
-    if (record.erased === true) assert(isBlankAt(block, position), 'of an erased record no body is left')
-    const commitment =
-      record.erased === true ? keptOf(record, commitmentOf) : bodyCommitment(record.salt, record.body)
-    take?.(record, commitment)
+    const { salt, body, erased } = bodyAt(block, position)
+    if (erased)
+      assert(
+        [...salt, ...body].every((byte) => byte === 0),
+        'of an erased record no body is left',
+      )
+    const commitment = erased ? keptOf(placedAt(block, position), commitmentOf) : bodyCommitment(salt, body)
+    take?.(viewAt(block, position), commitment)
     at = writeLasting(block, position, { target, at })
     at += target.write(commitment, at, 'hex')
   }
@@ -158,7 +167,7 @@ function lastingBytes(change: RowChange, commitmentOf: CommitmentOf, take?: Take
 }
 
 /** @returns 64 hex digits */
-function keptOf(record: StoredRecord, commitmentOf: CommitmentOf): string {
+function keptOf(record: Parameters<CommitmentOf>[0], commitmentOf: CommitmentOf): string {
   const commitment = commitmentOf(record)
   assert(commitment?.length === COMMITMENT_BYTES, 'the commitment of an erased record is kept')
   return commitment.toString('hex')

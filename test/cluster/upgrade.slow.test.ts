@@ -1,0 +1,106 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { cutOff, formerHeadsRoot, makeFormerCluster } from '../support/cluster/former-cluster.js'
+import { eventually } from '../support/eventually.js'
+import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+import { call } from '../support/server/server.js'
+
+describe.skipIf(noPostgres)('strandfast cluster upgrade', () => {
+  let cluster: ClusterOfOne
+
+  beforeAll(async () => {
+    cluster = await makeClusterOfOne()
+  })
+
+  afterAll(() => cluster?.remove())
+
+  beforeEach(() => makeFormerCluster(cluster.postgres))
+
+  const upgrade = (target: string) => cluster.run(['cluster', 'upgrade', target])
+  const query = (text: string) => cluster.postgres.query(text)
+  const format = async () => (await query('SELECT format FROM strandfast_cluster'))[0]?.['format']
+  const pulledRoot = async () => {
+    const { stdout } = await cluster.run(['cluster', 'pull', cluster.place('pulled')])
+    return /heads root +([0-9a-f]{64})/.exec(stdout)?.[1]
+  }
+  const held = async (text: string) => {
+    const like = 'SELECT 1 FROM strandfast_segments WHERE position($1::bytea IN blocks) > 0'
+    return (await cluster.postgres.query(like, [Buffer.from(text)])).length
+  }
+
+  it('brings a cluster to this format with all its records and without its erased bodies, and it goes on', async () => {
+    const hint =
+      /format 1, and this program reads format 2: stop all nodes and run strandfast cluster upgrade/
+    expect(await cluster.run(['serve'])).toMatchObject({ status: 78, stderr: expect.stringMatching(hint) })
+    expect(await cluster.run(['cluster', 'pull', cluster.place('pulled')])).toMatchObject({
+      status: 78,
+      stderr: expect.stringMatching(hint),
+    })
+    // A pull that is refused leaves a directory as it is.
+    const occupied = cluster.place('occupied')
+    mkdirSync(join(occupied, 'shard-0'), { recursive: true })
+    expect(await cluster.run(['cluster', 'pull', occupied])).toMatchObject({ status: 78 })
+    expect(existsSync(join(occupied, 'shard-0'))).toBe(true)
+    const target = cluster.place('upgrade')
+    const { status, stdout, stderr } = await upgrade(target)
+    expect([status, stdout], stderr).toEqual([0, expect.stringContaining(`heads root  ${formerHeadsRoot}`)])
+    expect(await pulledRoot()).toBe(formerHeadsRoot)
+    const bodies = [
+      'an early body to forget',
+      'a body to forget',
+      'an early body that stays',
+      'a body that stays',
+    ]
+    expect(await Promise.all(bodies.map(held))).toEqual([0, 0, 1, 1])
+    const left = await query("SELECT tablename FROM pg_tables WHERE tablename LIKE 'strandfast_next%'")
+    expect(left).toEqual([])
+    const node = await cluster.start()
+    const written = await call(node, 'POST /v1/collections/written/records', {
+      body: { data: { text: 'more' } },
+    })
+    expect(written.status).toBe(201)
+    expect(await node.halt()).toBe(0)
+    // Once more it has nothing to do.
+    expect(await upgrade(target)).toMatchObject({
+      status: 0,
+      stdout: expect.not.stringContaining('UPGRADED'),
+    })
+    expect(existsSync(join(target, 'cluster-upgrade'))).toBe(false)
+  })
+
+  it('changes nothing where a record is not what its hash says', async () => {
+    const body = Buffer.from('an early body that stays')
+    const at = `position('\\x${body.toString('hex')}'::bytea IN blocks)`
+    const change = `UPDATE strandfast_segments SET blocks = set_byte(blocks, ${at} + 3, 65) WHERE ${at} > 0`
+    await query(change)
+    const { status, stderr } = await upgrade(cluster.place('upgrade'))
+    expect([status, stderr]).toEqual([1, expect.stringContaining('Not done')])
+    expect(await format()).toBe(1)
+  })
+
+  it('changes nothing while a node runs, and waits for one that was killed', async () => {
+    await query('UPDATE strandfast_nodes SET alive = true')
+    const beats = setInterval(() => void query('UPDATE strandfast_nodes SET beat = beat + 1'), 200)
+    const target = cluster.place('upgrade')
+    const running = await upgrade(target)
+    clearInterval(beats)
+    expect(running).toMatchObject({ status: 1, stderr: expect.stringMatching(/nodes of the cluster run \(/) })
+    expect(await format()).toBe(1)
+    expect(await upgrade(target)).toMatchObject({ status: 0 })
+    expect(await format()).toBe(2)
+  })
+
+  it('is done by being run again where it was cut off', async () => {
+    const target = cluster.place('upgrade')
+    const statement = 'SELECT 1 FROM strandfast_next_checkpoints'
+    // The table is not there at first.
+    const isBegun = async () => (await query(statement).catch(() => [])).length > 0
+    await cutOff(cluster, target, () => eventually(isBegun))
+    expect(await format()).toBe(1)
+    const { status, stderr } = await upgrade(target)
+    expect(status, stderr).toBe(0)
+    expect(await pulledRoot()).toBe(formerHeadsRoot)
+  })
+})
