@@ -7,6 +7,7 @@ import { NodeTable } from '../src/outbound/cluster/nodes.js'
 import { SegmentRegister, type AppendOutcome } from '../src/outbound/cluster/register.js'
 import { statementsOf } from '../src/outbound/cluster/statements.js'
 import { describeTrouble } from '../src/outbound/cluster/trouble.js'
+import { Writers } from '../src/outbound/cluster/writers.js'
 import {
   endLog,
   isClusterLogSettings,
@@ -28,7 +29,8 @@ assert(!isMainThread && parentPort !== null, 'the log of a cluster has a thread 
 const parent = parentPort
 const given: unknown = workerData
 assert(isClusterLogSettings(given), 'the log of a cluster is handed its settings')
-const { urls, tables } = given
+const { urls, tables, rows: secret, patienceMs } = given
+const writers = new Writers(patienceMs)
 const statements = statementsOf(tables)
 const figures: ClusterLogFigures = { ...noClusterFigures }
 
@@ -124,9 +126,8 @@ async function keepOrRead(
   if (request.kind === 'read')
     return { kind: 'rows', rows: await register.read(shard, request.after, request) }
   if (request.kind === 'isAlive') {
-    const rows = await register.use((session) => new NodeTable(session, statements).all())
-    const row = rows.find(({ node }) => node === request.node)
-    return { kind: 'isAlive', alive: row?.alive === true && row.incarnation === request.incarnation }
+    const rows = await register.use((session) => new NodeTable(session, statements, { secret }).all())
+    return { kind: 'isAlive', alive: writers.isAlive(request, rows, steadyClock()) }
   }
   return register.use((session) => keepOrReadState(new CheckpointTable(session, statements, shard), request))
 }

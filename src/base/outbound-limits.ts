@@ -120,6 +120,9 @@ export const outboundLimits = {
   clusterRetryMinMs: 5,
   /** The longest one, milliseconds. */
   clusterRetryMaxMs: 100,
+  /** Rows of nodes that do not verify and are named, and characters of a name that are shown; the others are counted. */
+  clusterFaultsNamed: 5,
+  clusterNodeNameShown: 64,
   /** Connections that race in `strandfast cluster check`. */
   clusterCheckConnections: 8,
   /** Segments, and keys, that they race for. */

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { systemClock } from '../base/clock.js'
 import { pooledRandom } from '../base/random.js'
+import { rowKeyOf } from '../data-directory/row-key.js'
 import { fingerprintOf } from '../data-directory/seed-fingerprint.js'
 import { makeCluster } from '../outbound/cluster/make.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
@@ -39,7 +40,7 @@ export async function clusterInitCommand(args: string[]): Promise<number> {
   const secret = { cluster: id, masterSeed, random: pooledRandom() }
   const first = Array.from({ length: shards }, (_none, shard) => firstSegment(shard, secret))
   try {
-    await makeCluster(session, cluster, first)
+    await makeCluster(session, { cluster, key: rowKeyOf(masterSeed) }, first)
     await session.close()
   } catch (error) {
     session.drop()

@@ -9,11 +9,12 @@ import { pooledRandom } from '../base/random.js'
 import { version } from '../base/version.js'
 import { type Format, writeFormat } from '../data-directory/format.js'
 import { leaveRestoredMarker } from '../data-directory/restored-marker.js'
+import { rowKeyOf } from '../data-directory/row-key.js'
 import { fingerprintOf } from '../data-directory/seed-fingerprint.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
 import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
 import { StorePool } from '../dispatch/store-pool.js'
-import { clusterFormat, type ClusterFacts, formatFault } from '../outbound/cluster/facts.js'
+import type { ClusterFacts } from '../outbound/cluster/facts.js'
 import { headsOf } from '../outbound/cluster/heads.js'
 import { factsOf } from '../outbound/cluster/make.js'
 import type { Session } from '../outbound/cluster/session.js'
@@ -42,8 +43,8 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
   const { config, masterSeed } = settings
   const session = await reach(config)
   if (typeof session === 'number') return session
-  const thread = new ClusterLogThread({ urls: [...settings.cluster.urls], tables: clusterTables }, () => {})
   const pool = new StorePool(false)
+  let thread: ClusterLogThread | undefined
   const progress = startProgress()
   let made = false
   let isFilling = false
@@ -61,6 +62,11 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
     }
     isFilling = true
     const work = { pool, show: progress.show, signal: new AbortController().signal }
+    const rows = { key: rowKeyOf(masterSeed), cluster: facts.id }
+    thread = new ClusterLogThread(
+      { urls: [...settings.cluster.urls], tables: clusterTables, rows, patienceMs: 0 },
+      () => {},
+    )
     const { records, agents, headsRoot } = await pull({ target, session, thread, facts, masterSeed }, work)
     progress.end()
     const lines = [
@@ -79,7 +85,7 @@ export async function clusterPullCommand(args: string[]): Promise<number> {
     if (isFilling && made) rmSync(target, { recursive: true, force: true })
     else if (isFilling) discardFilled(target)
     session.drop()
-    await thread.close()
+    await thread?.close()
     await pool.close()
   }
 }
@@ -115,9 +121,8 @@ export function readTarget(args: string[]): string | undefined {
 }
 
 async function usableFacts(session: Session, masterSeed: Buffer): Promise<ClusterFacts | string> {
-  const facts = await factsOf(session)
+  const facts = await factsOf(session, rowKeyOf(masterSeed))
   if (facts === undefined) return 'The database holds no cluster'
-  if (facts.format !== clusterFormat) return `The database ${formatFault(facts)}`
   if (!facts.ready)
     return 'The database holds a cluster that is not whole: a push was cut off, or is under way'
   if (fingerprintOf(masterSeed) !== facts.seedFingerprint)

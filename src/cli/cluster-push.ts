@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { systemClock } from '../base/clock.js'
 import { pooledRandom } from '../base/random.js'
 import { isSeedOf, openIdleDirectory, type IdleDirectory } from '../data-directory/data-directory.js'
-import { type Format, writeFormat } from '../data-directory/format.js'
+import { writeFormat } from '../data-directory/format.js'
+import { rowKeyOf } from '../data-directory/row-key.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
-import { clusterFormat, type ClusterFacts, formatFault } from '../outbound/cluster/facts.js'
+import type { ClusterFacts } from '../outbound/cluster/facts.js'
 import { factsOf, finishCluster, makeCluster, removeUnfinished } from '../outbound/cluster/make.js'
 import { type PushedTo, pushStore } from '../outbound/cluster/push.js'
 import type { Session } from '../outbound/cluster/session.js'
@@ -53,14 +54,14 @@ async function pushDirectory(directory: IdleDirectory, settings: Settings): Prom
   const session = await reach(settings.config)
   if (typeof session === 'number') return session
   try {
-    const found = await factsOf(session)
-    const fault = faultOf(found, format)
+    const found = await factsOf(session, rowKeyOf(settings.masterSeed))
+    const fault = faultOf(found, directory)
     if (fault !== undefined) {
       tell(fault)
       await session.close()
       return exitCodes.foundWrong
     }
-    if (found !== undefined) await removeUnfinished(session, found.id)
+    if (found !== undefined) await removeUnfinished(session, found.id, rowKeyOf(settings.masterSeed))
     const id = found?.id ?? randomBytes(16).toString('hex')
     const bytes = await push(session, { id, directory, settings })
     await session.close()
@@ -77,12 +78,14 @@ async function pushDirectory(directory: IdleDirectory, settings: Settings): Prom
 }
 
 /** Why a directory cannot become the cluster of a database. */
-function faultOf(found: ClusterFacts | undefined, { cluster, ...format }: Format): string | undefined {
+function faultOf(
+  found: ClusterFacts | undefined,
+  { format: { cluster, ...format } }: IdleDirectory,
+): string | undefined {
   if (found === undefined)
     return cluster === undefined
       ? undefined
       : `The data directory is that of a node of the cluster ${cluster} already: expected one of its own`
-  if (found.format !== clusterFormat) return `The database ${formatFault(found)}`
   if (found.ready) return 'The database holds a cluster already: a directory can become a new one alone'
   const isOurs =
     found.createdAtMs === format.createdAtMs && found.seedFingerprint === format.masterSeedFingerprint
@@ -101,12 +104,13 @@ async function push(
   const numbers = Array.from({ length: shards }, (_none, shard) => shard)
   const first = numbers.map((shard) => firstSegment(shard, secret))
   const facts = { id, shards, layout, seedFingerprint, createdAtMs, tokenEra, ready: false }
-  await makeCluster(session, facts, first)
+  const key = rowKeyOf(settings.masterSeed)
+  await makeCluster(session, { cluster: facts, key }, first)
   const { urls } = settings.cluster
   const { bytes, positions } = await pushStores({ path, shards, secret }, { session, urls })
   writeFormat(path, { ...format, hasLog: true, cluster: id })
   for (const [shard, position] of positions.entries()) await adopt(shardFolder(path, shard), position)
-  await finishCluster(session, id)
+  await finishCluster(session, id, key)
   return bytes
 }
 

@@ -10,27 +10,20 @@ export type ClusterSettings =
   | { ok: true; config: Config; cluster: ClusterConfig; masterSeed: Buffer }
   | { ok: false; exitCode: number }
 
-/** Settings that a server needs, and a subcommand does not. */
+/** A setting that a server needs, and a subcommand does not. */
 const rootKey = 'SERVICE_ROOT_API_KEY'
-const seed = 'SERVICE_MASTER_SEED'
 
-/**
- * Reads the settings of a subcommand.
- * @param given settings by name that take precedence over the environment
- * @param needs whether it works with the master seed; 32 zeros stand for it otherwise
- */
-export function clusterSettingsOf(
-  given: Record<string, string> = {},
-  needs: 'seed' | 'database' = 'seed',
-): ClusterSettings {
-  const reading = readProcessConfig(given, needs === 'seed' ? [rootKey] : [rootKey, seed])
+/** Reads the settings of a subcommand. @param given settings by name that take precedence over the environment */
+export function clusterSettingsOf(given: Record<string, string> = {}): ClusterSettings {
+  const reading = readProcessConfig(given, [rootKey])
   if (!reading.ok) {
     process.stderr.write(describeFaults(reading.faults))
     return { ok: false, exitCode: exitCodes.configuration }
   }
   const { config } = reading
-  const { cluster, masterSeed = Buffer.alloc(32) } = config
-  if (cluster !== undefined) return { ok: true, config, cluster, masterSeed }
+  const { cluster, masterSeed } = config
+  // A cluster’s settings have a master seed.
+  if (cluster !== undefined && masterSeed !== undefined) return { ok: true, config, cluster, masterSeed }
   tell('SERVICE_CLUSTER_URL is not set: it names the database of the cluster')
   return { ok: false, exitCode: exitCodes.configuration }
 }

@@ -1,3 +1,4 @@
+import { rowKeyOf } from '../data-directory/row-key.js'
 import type { ClusterOrigin } from '../data-directory/cluster-origin.js'
 import type { Config } from '../settings/config.js'
 import { exitCodes } from './exit-codes.js'
@@ -8,11 +9,12 @@ export type ClusterStart =
   | { ok: false; detail: string; exitCode: number }
 
 /** Looks at the cluster that the settings name; nothing where they name none. */
-export async function openCluster({ cluster, environment }: Config): Promise<ClusterStart> {
-  if (cluster === undefined) return { ok: true, origin: undefined, warnings: [] }
+export async function openCluster({ cluster, environment, masterSeed }: Config): Promise<ClusterStart> {
+  // A cluster’s settings have a master seed.
+  if (cluster === undefined || masterSeed === undefined) return { ok: true, origin: undefined, warnings: [] }
   // Loaded where there is a cluster: the driver takes a while.
   const outbound = await import('../outbound/cluster/open.js')
-  const opening = await outbound.openCluster({ ...cluster, environment })
+  const opening = await outbound.openCluster({ ...cluster, environment, rowKey: rowKeyOf(masterSeed) })
   if (opening.ok) return { ok: true, origin: opening.facts, warnings: opening.warnings }
   const { detail, because } = opening
   return { ok: false, detail, exitCode: because === 'away' ? exitCodes.foundWrong : exitCodes.configuration }

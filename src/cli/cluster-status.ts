@@ -1,14 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Config } from '../settings/config.js'
+import { rowKeyOf } from '../data-directory/row-key.js'
 import type { ClusterFacts } from '../outbound/cluster/facts.js'
 import { factsOf } from '../outbound/cluster/make.js'
-import { NodeTable, type NodeRow } from '../outbound/cluster/nodes.js'
-import { differences, leaseMsOf, type NodeTold, readTold } from '../dispatch/cluster/told.js'
+import { NodeTable, type NodeRow, type RowFault } from '../outbound/cluster/nodes.js'
+import { describeFaults, differences, leaseMsOf, type NodeTold, readTold } from '../dispatch/cluster/told.js'
 import { examineServer, type ServerFacts } from '../outbound/cluster/server-check.js'
 import { Session } from '../outbound/cluster/session.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
 import { readStanding, type ShardStanding, type Standing } from '../outbound/cluster/standing.js'
-import { describeTrouble } from '../outbound/cluster/trouble.js'
+import { describeTrouble, UntrueRow } from '../outbound/cluster/trouble.js'
 import { clusterSettingsOf, misused, tell } from './cluster-settings.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
@@ -26,18 +26,23 @@ const BEATS_PER_LEASE = 5
 export async function clusterStatusCommand(args: string[]): Promise<number> {
   const options = readOptions(args, {})
   if (!options.ok) return misused(options.fault)
-  const settings = clusterSettingsOf({}, 'database')
+  const settings = clusterSettingsOf()
   if (!settings.ok) return settings.exitCode
   let session: Session | undefined
   try {
     session = await Session.open(settings.cluster.urls)
-    const facts = await factsOf(session)
+    const key = rowKeyOf(settings.masterSeed)
+    const facts = await factsOf(session, key)
     if (facts === undefined) {
       tell('The database holds no cluster: make one by strandfast cluster init, or cluster push')
       return exitCodes.configuration
     }
-    return await show(session, facts, settings.config)
+    return await show(session, { facts, key, leaseSecs: settings.cluster.leaseSecs })
   } catch (error) {
+    if (error instanceof UntrueRow) {
+      process.stdout.write(`NOT WELL   The database of the cluster: ${error.message}\n`)
+      return exitCodes.foundWrong
+    }
     tell(`The database of the cluster cannot be used: ${describeTrouble(error)}`)
     return exitCodes.tryAgain
   } finally {
@@ -45,13 +50,23 @@ export async function clusterStatusCommand(args: string[]): Promise<number> {
   }
 }
 
-async function show(session: Session, facts: ClusterFacts, config: Config): Promise<number> {
+/** A cluster as a look at it begins. */
+interface Looked {
+  facts: ClusterFacts
+  /** Of the MACs of its rows. */
+  key: Buffer
+  leaseSecs: number
+}
+
+async function show(session: Session, looked: Looked): Promise<number> {
+  const { facts } = looked
   const server = await examineServer(session)
   const standing = await readStanding(session)
-  const nodes = await watched(session, config.cluster?.leaseSecs ?? 0)
+  const { nodes, faults } = await watched(session, looked)
   const troubles = [
     ...(facts.ready ? [] : ['The cluster is not whole: a push was cut off, or is under way']),
     ...troublesOfDatabase(server, standing),
+    ...describeFaults(faults),
     ...troublesOfNodes(nodes),
     ...troublesOfShards(facts.shards, nodes),
   ]
@@ -130,18 +145,23 @@ interface Watched {
   state: 'alive' | 'silent' | 'stopped'
 }
 
-/** The nodes, and which of them beat. */
-async function watched(session: Session, leaseSecs: number): Promise<Watched[]> {
-  const table = new NodeTable(session, statementsOf(clusterTables))
+/** The nodes whose rows verify, and which of them beat; and what is wrong with the other rows. */
+async function watched(
+  session: Session,
+  { facts, key, leaseSecs }: Looked,
+): Promise<{ nodes: Watched[]; faults: RowFault[] }> {
+  const secret = { key, cluster: facts.id }
+  const table = new NodeTable(session, statementsOf(clusterTables), { secret })
   const before = await table.all()
-  const isAnyAlive = before.some(({ alive }) => alive)
+  const isAnyAlive = before.members.some(({ alive }) => alive)
   if (isAnyAlive) await delay(((leaseSecs * 1_000) / BEATS_PER_LEASE) * PATIENCE)
-  const after = isAnyAlive ? await table.all() : before
-  return after.map((row) => {
-    const first = before.find(({ node }) => node === row.node)
+  const { members, faults } = isAnyAlive ? await table.all() : before
+  const nodes = members.map((row): Watched => {
+    const first = before.members.find(({ node }) => node === row.node)
     const beats = first?.beat !== row.beat || first.incarnation !== row.incarnation
     return { row, told: readTold(row), state: row.alive ? (beats ? 'alive' : 'silent') : 'stopped' }
   })
+  return { nodes, faults }
 }
 
 function describeSize({ bytes }: Standing): string {
@@ -164,7 +184,7 @@ function describeNode({ row, told, state }: Watched): string {
   if (state === 'stopped') return `stopped, was on ${row.address}`
   if (state === 'silent') return `SILENT, was on ${row.address}`
   const { servesSinceMs: since, owned = [], held = [], lagSecs, version } = told
-  const where = `on ${row.address}, version ${version}, start ${row.incarnation}, lease ${leaseMsOf(row) / 1_000} s`
+  const where = `on ${row.address}, version ${version}, joined ${new Date(row.incarnation).toISOString()}, lease ${leaseMsOf(row) / 1_000} s`
   const copies = held.length - owned.length
   const kept =
     lagSecs === undefined ? '' : `, ${plural(copies, 'copy', 'copies')}, ${secsText(lagSecs)} behind`

@@ -5,11 +5,12 @@ import { discardFilled, nameWithin } from '../backup/stores.js'
 import { makeDirectory, readIfThere, writeDurably } from '../base/durable-file.js'
 import { pooledRandom } from '../base/random.js'
 import { openIdleDirectory } from '../data-directory/data-directory.js'
+import { rowKeyOf } from '../data-directory/row-key.js'
 import { fingerprintOf } from '../data-directory/seed-fingerprint.js'
 import { leaseMsOf } from '../dispatch/cluster/told.js'
 import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
 import { StorePool } from '../dispatch/store-pool.js'
-import { clusterFormat, type ClusterFacts } from '../outbound/cluster/facts.js'
+import { clusterFormat } from '../outbound/cluster/facts.js'
 import { headsOf } from '../outbound/cluster/heads.js'
 import { fillTables, finishCluster } from '../outbound/cluster/make.js'
 import type { Session } from '../outbound/cluster/session.js'
@@ -17,6 +18,7 @@ import { clusterTables } from '../outbound/cluster/statements.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
 import {
   dropNext,
+  type FormerFacts,
   formerFacts,
   formerFormat,
   type FormerNode,
@@ -38,7 +40,7 @@ type Settings = Extract<ClusterSettings, { ok: true }>
 interface Upgrade {
   session: Session
   settings: Settings
-  facts: ClusterFacts
+  facts: FormerFacts
   target: string
 }
 
@@ -71,7 +73,7 @@ export async function clusterUpgradeCommand(args: string[]): Promise<number> {
       return exitCodes.configuration
     }
     // An attempt whose last commit may have been lost is confirmed by another one.
-    if (facts.format === clusterFormat) await finishCluster(session, facts.id)
+    if (facts.format === clusterFormat) await finishCluster(session, facts.id, rowKeyOf(settings.masterSeed))
     else tellDone(await upgrade({ session, settings, facts, target }), { facts, target })
     if (markerIn(target) === facts.id) rmSync(join(target, markerFile))
     process.stdout.write(
@@ -86,7 +88,7 @@ export async function clusterUpgradeCommand(args: string[]): Promise<number> {
   }
 }
 
-function faultOf(facts: ClusterFacts | undefined, masterSeed: Buffer): string | undefined {
+function faultOf(facts: FormerFacts | undefined, masterSeed: Buffer): string | undefined {
   if (facts === undefined) return 'The database holds no cluster'
   if (fingerprintOf(masterSeed) !== facts.seedFingerprint)
     return 'The master seed given is not that of the cluster'
@@ -98,7 +100,7 @@ function faultOf(facts: ClusterFacts | undefined, masterSeed: Buffer): string | 
 }
 
 /** Why a directory cannot be filled: one that an attempt of the same cluster has left can. */
-function directoryFault(target: string, { id, format }: ClusterFacts): string | undefined {
+function directoryFault(target: string, { id, format }: FormerFacts): string | undefined {
   if (format === clusterFormat) return undefined
   makeDirectory(target)
   const name = nameWithin(target, [markerFile])
@@ -119,7 +121,7 @@ async function upgrade({ session, settings, facts, target }: Upgrade): Promise<P
   discardFilled(target)
   const pulled = await pullFormer({ session, settings, facts, target })
   await pushNext({ session, settings, facts, target })
-  await replaceTables(session, { id: facts.id, heads, nodes })
+  await replaceTables(session, { id: facts.id, heads, nodes }, rowKeyOf(settings.masterSeed))
   return pulled
 }
 
@@ -140,7 +142,11 @@ async function stopped(session: Session, leaseMs: number): Promise<FormerNode[]>
 
 async function pullFormer({ session, settings, facts, target }: Upgrade): Promise<PulledCluster> {
   const { cluster, masterSeed } = settings
-  const thread = new ClusterLogThread({ urls: [...cluster.urls], tables: clusterTables }, () => {})
+  const rows = { key: rowKeyOf(masterSeed), cluster: facts.id }
+  const thread = new ClusterLogThread(
+    { urls: [...cluster.urls], tables: clusterTables, rows, patienceMs: 0 },
+    () => {},
+  )
   const pool = new StorePool(false)
   const progress = startProgress()
   try {
@@ -158,15 +164,16 @@ async function pushNext({ session, settings, facts, target }: Upgrade): Promise<
   if (!opening.ok) throw new Error(opening.detail)
   try {
     const { id, shards } = facts
-    const { masterSeed, cluster } = settings
+    const { masterSeed } = settings
     const secret = { cluster: id, masterSeed, random: pooledRandom() }
     const first = Array.from({ length: shards }, (_none, shard) => firstSegment(shard, secret))
     await dropNext(session)
     const { format: _former, ...same } = facts
-    await fillTables({ session, statements: nextStatements }, { ...same, ready: false }, first)
+    const cluster = { ...same, ready: false }
+    await fillTables({ session, statements: nextStatements }, { cluster, key: rowKeyOf(masterSeed) }, first)
     await pushStores(
       { path: target, shards, secret },
-      { session, urls: cluster.urls, statements: nextStatements },
+      { session, urls: settings.cluster.urls, statements: nextStatements },
     )
   } finally {
     opening.directory.close()

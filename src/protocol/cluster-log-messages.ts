@@ -12,6 +12,10 @@ export interface ClusterLogSettings {
   urls: string[]
   /** Prefix of the names of its tables. */
   tables: string
+  /** By what rows of the cluster are recognised: a key, and its id. */
+  rows: { key: Uint8Array; cluster: string }
+  /** How long a node may answer whose beats do not count, milliseconds: those of which nothing is known are waited for. */
+  patienceMs: number
 }
 
 /** What that thread is told to end by. */
@@ -37,7 +41,12 @@ export interface ClusterLines {
   checkpoints: ShardLine
 }
 
-export const isClusterLogSettings = members<ClusterLogSettings>({ urls: listOf(isText), tables: isText })
+export const isClusterLogSettings = members<ClusterLogSettings>({
+  urls: listOf(isText),
+  tables: isText,
+  rows: members<ClusterLogSettings['rows']>({ key: isBytes, cluster: isText }),
+  patienceMs: isNumber,
+})
 
 const isShared = (value: unknown): value is SharedArrayBuffer => value instanceof SharedArrayBuffer
 

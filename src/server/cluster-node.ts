@@ -8,8 +8,9 @@ import { machineClock } from '../base/machine-clock.js'
 import { clusterOf } from '../data-directory/cluster-origin.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
 import { linkKeyOf } from '../data-directory/link-key.js'
-import { BEATS_PER_LEASE } from '../dispatch/cluster/lease.js'
-import { type Member, Membership } from '../dispatch/cluster/membership.js'
+import { rowSecretOf } from '../data-directory/row-key.js'
+import { BEATS_PER_LEASE, LEASE_MARGIN } from '../dispatch/cluster/lease.js'
+import { type Member, Membership, type RowFault } from '../dispatch/cluster/membership.js'
 import { type AlikeSettings, differences, leaseMsOf, tellSettings } from '../dispatch/cluster/told.js'
 import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
 import { unknownOwner } from '../dispatch/cluster/places.js'
@@ -23,7 +24,7 @@ import { describeTrouble } from '../outbound/cluster/trouble.js'
 import { type ClusterFigures, noClusterFigures } from '../protocol/cluster-log-messages.js'
 import { LeaseMemory } from '../protocol/lease-memory.js'
 import type { ClusterConfig } from '../settings/cluster.js'
-import { ClusterRow } from './cluster-row.js'
+import { ClusterRow, tellFaults } from './cluster-row.js'
 import { ClusterShards, type ClusterShardsParts } from './cluster-shards.js'
 import type { Fronts } from './fronts.js'
 import type { PeerPlace, PeersTold } from './front-messages.js'
@@ -93,7 +94,7 @@ export class ClusterNode implements ClusterOwner {
 
   constructor(parts: NodeParts) {
     this.#parts = parts
-    const { settings, address, alike, lost } = parts
+    const { settings, address, alike, lost, log } = parts
     const { urls, node, leaseSecs } = settings
     this.#row = new ClusterRow(node, leaseSecs * 1_000)
     this.#membership = new Membership({
@@ -110,7 +111,8 @@ export class ClusterNode implements ClusterOwner {
       connect: () => this.#connect(urls),
       changed: (members) => this.#tellMembers(members),
       trouble: (error) => this.#tellTrouble(error),
-      expelled: () => lost('another node of the cluster has taken the place of this one'),
+      distrusts: (faults) => tellFaults(faults, log),
+      expelled: lost,
     })
   }
 
@@ -121,6 +123,7 @@ export class ClusterNode implements ClusterOwner {
   async join(): Promise<void> {
     const { settings, directory, lost } = this.#parts
     const { urls, node, leaseSecs } = settings
+    const patienceMs = leaseSecs * 1_000 * LEASE_MARGIN
     const file = join(directory.path, incarnationFile)
     try {
       await this.#listen()
@@ -141,8 +144,9 @@ export class ClusterNode implements ClusterOwner {
       },
       (leaseSecs * 1_000) / BEATS_PER_LEASE,
     )
-    this.#thread = new ClusterLogThread({ urls: [...urls], tables: clusterTables }, (error) =>
-      lost(`the thread of the cluster’s log ended: ${error.message}`),
+    this.#thread = new ClusterLogThread(
+      { urls: [...urls], tables: clusterTables, rows: rowSecretOf(directory), patienceMs },
+      (error) => lost(`the thread of the cluster’s log ended: ${error.message}`),
     )
   }
 
@@ -241,6 +245,11 @@ export class ClusterNode implements ClusterOwner {
     return 2 * this.#parts.settings.leaseSecs * 1_000
   }
 
+  /** Rows of the table of nodes that are not believed. */
+  get faults(): readonly RowFault[] {
+    return this.#membership.faults
+  }
+
   /** The name of this node. */
   get name(): string {
     return this.#parts.settings.node
@@ -303,7 +312,7 @@ export class ClusterNode implements ClusterOwner {
         'no commit of the cluster’s database waits for a standby any more: what is answered now is lost with its disk',
       )
     this.#isReplicated = server.replicated
-    return new NodeTable(session, statements)
+    return new NodeTable(session, statements, { secret: rowSecretOf(this.#parts.directory) })
   }
 
   /** Takes links of other nodes, before those are told where. */

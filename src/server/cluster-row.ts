@@ -1,11 +1,12 @@
 import { systemClock } from '../base/clock.js'
+import type { Logger } from '../base/log.js'
 import { machineClock } from '../base/machine-clock.js'
 import { version } from '../base/version.js'
 import { BEATS_PER_LEASE } from '../dispatch/cluster/lease.js'
-import type { Member } from '../dispatch/cluster/membership.js'
+import type { Member, RowFault } from '../dispatch/cluster/membership.js'
 import type { Candidate } from '../dispatch/cluster/places.js'
 import { Readiness } from '../dispatch/cluster/readiness.js'
-import { readTold, tellOwn } from '../dispatch/cluster/told.js'
+import { describeFaults, readTold, tellOwn } from '../dispatch/cluster/told.js'
 import type { ClusterShards } from './cluster-shards.js'
 import type { PeerPlace } from './front-messages.js'
 import type { Peers } from './peers.js'
@@ -86,6 +87,16 @@ export class ClusterRow {
   peers(members: readonly Member[]): PeerPlace[] {
     return this.#others(members).flatMap((member) => placeOf(member) ?? [])
   }
+}
+
+/** Logs which rows of the table of nodes are not believed, once that has changed. */
+export function tellFaults(faults: readonly RowFault[], log: Logger): void {
+  if (faults.length === 0) log.warn('all rows of nodes in the database of the cluster verify again')
+  else
+    log.error(
+      { faults: describeFaults(faults) },
+      'rows of nodes in the database of the cluster are not believed',
+    )
 }
 
 function nameOf({ node, incarnation }: Pick<Member, 'node' | 'incarnation'>): string {

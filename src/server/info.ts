@@ -1,7 +1,7 @@
 import { systemClock } from '../base/clock.js'
 import { version } from '../base/version.js'
-import type { Member } from '../dispatch/cluster/membership.js'
-import { differences, readTold } from '../dispatch/cluster/told.js'
+import type { Member, RowFault } from '../dispatch/cluster/membership.js'
+import { describeFaults, differences, readTold } from '../dispatch/cluster/told.js'
 import type { LicenseTold } from '../protocol/audit-messages.js'
 import type { Config } from '../settings/config.js'
 import { openModes } from '../settings/open-modes.js'
@@ -13,6 +13,8 @@ import type { ServerState } from './state.js'
 export interface Cluster {
   name: string
   members: readonly Member[]
+  /** Rows of the database that are not believed. */
+  faults: readonly RowFault[]
 }
 
 /** What the server tells of itself is taken from these. */
@@ -75,6 +77,7 @@ function clusterNow(cluster: Cluster | undefined): ServerInfo['cluster'] {
       }
     }),
     differences: differences(members),
+    faults: describeFaults(cluster.faults),
   }
 }
 

@@ -1,6 +1,7 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import { steadyClock } from '../base/clock.js'
 import { limits } from '../base/limits.js'
+import { describeFaults } from '../dispatch/cluster/told.js'
 import type { ServerLog } from '../dispatch/server-log.js'
 import { HttpMetrics } from '../http/metrics.js'
 import type { FrontFigures } from '../http/request-counts.js'
@@ -82,22 +83,23 @@ export function mainServices(config: Config, around: Surroundings): Services {
 }
 
 const recovering = refuse('unavailable', 'A shard is starting or recovering')
-const opening = refuse(
-  'unavailable',
-  'A shard is opening its log in the database of the cluster, or its node cannot be reached: the log of this server says what keeps it',
-)
-const withoutDatabase = refuse(
-  'unavailable',
-  'The database of the cluster confirms nothing: it is away, only reads, waits for its standby, or lets the role do nothing',
-)
+const opening =
+  'A shard is opening its log in the database of the cluster, or its node cannot be reached: the log of this server says what keeps it'
+const withoutDatabase =
+  'The database of the cluster confirms nothing: it is away, only reads, waits for its standby, or lets the role do nothing'
+
+/** Rows that are not believed may be why. */
+function becauseOf(detail: string, { faults }: Pick<Cluster, 'faults'>): Refusal {
+  return refuse('unavailable', [detail, ...describeFaults(faults)].join('. '))
+}
 
 function unready({ parts, standing, cluster }: Surroundings): Refusal | undefined {
   const { shards, pools } = parts
-  if (cluster?.figures.mayAnswer === false) return withoutDatabase
+  if (cluster?.figures.mayAnswer === false) return becauseOf(withoutDatabase, cluster)
   if (cluster === undefined && !shards.serving) return recovering
   // While others take over from a node that died, this one answers for all other shards, and no balancer would find a better one.
   if (cluster !== undefined && shards.lastingRefusal(undefined, cluster.takeOverMs) !== undefined)
-    return opening
+    return becauseOf(opening, cluster)
   const idle = pools.find(({ figures }) => !figures.serving)
   if (idle !== undefined)
     return refuse('unavailable', `The pool of ${idle.figures.name} has no thread: none can be started`)

@@ -85,6 +85,10 @@ export const ServerInfo = Type.Object({
         differences: Type.Array(Type.String(), {
           description: 'Settings that have to be alike on all of them and are not: a sentence each',
         }),
+        faults: Type.Array(Type.String(), {
+          description:
+            'Rows of the database that do not verify, so that this node does not believe them: a sentence each',
+        }),
       }),
       Type.Null(),
     ],
@@ -156,6 +160,7 @@ documented('ServerInfo', ServerInfo, {
         },
       ],
       differences: [],
+      faults: [],
     },
     settings: [
       { name: 'SERVICE_PORT', value: '8787', default: '8787', is_secret: false, is_set: true },

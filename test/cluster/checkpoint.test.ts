@@ -14,7 +14,7 @@ import { LogLine } from '../../workers/store/log/log-line.js'
 import { type NodeLog, prepareNodeLog } from '../../workers/store/log/node-log.js'
 import { bringUp, lastCheckpoint } from '../../workers/store/log/node-store.js'
 import { blocksOf, replicatedRows } from '../../workers/store/log/replicated-rows.js'
-import { shardLine } from '../support/cluster/shard-line.js'
+import { logSettings, shardLine } from '../support/cluster/shard-line.js'
 import { eventually } from '../support/eventually.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
@@ -36,7 +36,7 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
     await postgres.start()
     directory = mkdtempSync(join(tmpdir(), 'strandfast-checkpoint-'))
     const script = new URL('../../dist/workers/cluster-log.js', import.meta.url)
-    thread = new Worker(script, { workerData: { urls: [postgres.url], tables } })
+    thread = new Worker(script, { workerData: logSettings([postgres.url], tables) })
   })
 
   afterAll(async () => {

@@ -6,8 +6,10 @@ import { Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { lostLogMessage } from '../../src/base/fenced.js'
 import { pooledRandom } from '../../src/base/random.js'
+import { NodeTable } from '../../src/outbound/cluster/nodes.js'
 import { SegmentRegister } from '../../src/outbound/cluster/register.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
+import { Session } from '../../src/outbound/cluster/session.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { ClusterLog } from '../../workers/store/log/cluster-log.js'
 import { FollowedStore } from '../../workers/store/log/followed-store.js'
@@ -15,7 +17,7 @@ import { firstSegment } from '../../workers/store/log/first-segment.js'
 import { LogLine } from '../../workers/store/log/log-line.js'
 import { encodeChanges } from '../../workers/store/log/row-change.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
-import { shardLine } from '../support/cluster/shard-line.js'
+import { logSettings, shardLine } from '../support/cluster/shard-line.js'
 import { eventually } from '../support/eventually.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
@@ -51,7 +53,7 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     postgres = await makePostgres()
     await postgres.start()
     const script = new URL('../../dist/workers/cluster-log.js', import.meta.url)
-    thread = new Worker(script, { workerData: { urls: [postgres.url], tables } })
+    thread = new Worker(script, { workerData: logSettings([postgres.url], tables) })
   })
 
   afterAll(async () => {
@@ -131,7 +133,11 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
 
   it('belongs to its owner as long as that is alive, and to anybody once it was handed over', async () => {
     await begin()
-    await postgres.query(`INSERT INTO test_nodes VALUES ('a', 1, 0, true, '', 1, '', '')`)
+    const session = await Session.open([postgres.url])
+    const { rows } = logSettings([postgres.url], tables)
+    const nodes = new NodeTable(session, statements, { secret: rows, clock: () => 1 })
+    await nodes.join({ node: 'a', address: '', formatMax: 1, settingsDigest: '' })
+    await session.close()
     const first = node('a')
     first.ask(appendNumber('agent', 0))
     expect(() => node('b')).toThrow('The node a owns the shard, and is alive')

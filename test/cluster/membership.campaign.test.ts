@@ -82,7 +82,7 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     const killedAtMs = machineClock()
     const third = await member('a').joined()
     const [joined] = kinds(third, 'joined')
-    expect(joined).toMatchObject({ incarnation: 2 })
+    expect(joined?.incarnation).toBeGreaterThan(kinds(a, 'joined')[0]?.incarnation ?? Infinity)
     // It has seen the silence for so long, or the other one has.
     expect(joined?.atMs).toBeGreaterThan(killedAtMs + leaseMs)
   })
@@ -92,7 +92,9 @@ describe.skipIf(noPostgres)('the members of a cluster', () => {
     c?.signal('SIGKILL')
     await a?.sees('a', 'b')
     await b?.sees('a', 'b')
-    expect([...kinds(a, 'expelled'), ...kinds(b, 'expelled')].map(({ whom }) => whom)).toEqual(['c 1'])
+    expect([...kinds(a, 'expelled'), ...kinds(b, 'expelled')].map(({ whom }) => whom)).toEqual([
+      `c ${kinds(c, 'joined')[0]?.incarnation}`,
+    ])
   })
 
   it('expel who was stopped for longer than its lease: it goes on, answers nothing and ends', async () => {

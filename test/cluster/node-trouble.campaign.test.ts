@@ -50,7 +50,7 @@ describe.skipIf(noPostgres)('a node whose database or settings are not right', (
     expect(missing).toMatchObject({ status: 78 })
     expect(await serve({ SERVICE_MASTER_SEED: '08'.repeat(32) })).toMatchObject({
       status: 78,
-      stderr: expect.stringContaining('The master seed given is not that of the cluster'),
+      stderr: expect.stringContaining('the master seed given is not that of the cluster'),
     })
     expect(await serve({ SERVICE_SHARDS: '3' })).toMatchObject({
       status: 78,

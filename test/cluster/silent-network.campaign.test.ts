@@ -6,7 +6,7 @@ import { SegmentRegister } from '../../src/outbound/cluster/register.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import type { LogRequest } from '../../src/protocol/cluster-log-messages.js'
 import { firstSegment } from '../../workers/store/log/first-segment.js'
-import { shardLine } from '../support/cluster/shard-line.js'
+import { logSettings, shardLine } from '../support/cluster/shard-line.js'
 import { startTcpProxy, type TcpProxy } from '../support/cluster/tcp-proxy.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 
@@ -36,7 +36,7 @@ describe.skipIf(noPostgres)('a way to the database on which packets are lost wit
     proxy = await startTcpProxy(port)
     const url = postgres.url.replace(`:${port}/`, `:${proxy.port}/`)
     const script = new URL('../../dist/workers/cluster-log.js', import.meta.url)
-    thread = new Worker(script, { workerData: { urls: [url], tables } })
+    thread = new Worker(script, { workerData: logSettings([url], tables) })
   })
 
   afterAll(async () => {

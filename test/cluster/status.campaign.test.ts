@@ -54,7 +54,7 @@ describe.skipIf(noPostgres)('strandfast cluster status', () => {
       /copies at second/,
     )
     expect(stdout).toMatch(
-      /^node {7}first {3}SERVES 1 shard since 20\S+Z, on https:\/\/first\.example, version \S+, start 1, lease 1 s$/m,
+      /^node {7}first {3}SERVES 1 shard since 20\S+Z, on https:\/\/first\.example, version \S+, joined 20\S+Z, lease 1 s$/m,
     )
     expect(stdout).toMatch(/^node {7}second {2}stands by, 1 copy, \d\.\d s behind, on 127\.0\.0\.1, version/m)
     expect([stdout.split('\n').at(-2), code]).toEqual(['all is well', 0])

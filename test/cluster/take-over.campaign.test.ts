@@ -110,7 +110,7 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     expect(await second.halt()).toBe(0)
   })
 
-  it('end when they were expelled, also one that is in the midst of what it follows', async () => {
+  it('end when their rows were changed, also one that is in the midst of what it follows', async () => {
     const first = await start('first')
     const hang = cluster.place('hang')
     const second = await cluster.start({
@@ -126,7 +126,7 @@ describe.skipIf(noPostgres)('nodes of a cluster that have no links', () => {
     await cluster.postgres.query("UPDATE strandfast_nodes SET alive = false WHERE node = 'second'")
     await gone
     expect(second.process.signalCode).toBe('SIGKILL')
-    expect(second.stderr()).toContain('another node of the cluster has taken the place of this one')
+    expect(second.stderr()).toContain('the row of this node in the database of the cluster does not verify')
     expect(await first.halt()).toBe(0)
   })
 

@@ -50,6 +50,11 @@ export function warningsOf(
       text,
       href: undefined,
     })),
+    ...(server?.cluster?.faults ?? []).map((text) => ({
+      name: 'A row of the cluster’s database is not believed',
+      text: `${text}.`,
+      href: undefined,
+    })),
     ...lagWarning(now),
     ...licenseWarning(server?.license ?? null, nowMs),
     ...refusedWarning(now),

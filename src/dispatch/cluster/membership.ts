@@ -1,3 +1,4 @@
+import { assert } from '../../base/assert.js'
 import type { Clock } from '../../base/clock.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import { BEATS_PER_LEASE, Silence } from './lease.js'
@@ -5,8 +6,10 @@ import { BEATS_PER_LEASE, Silence } from './lease.js'
 /** A node as the others see it: its row in the table of nodes. */
 export interface Member {
   node: string
-  /** Another number each time that it joins. */
+  /** A later number each time that it joins. */
   incarnation: number
+  /** The one that it had before, which had certainly ended when it joined; 0 where it joined without a row. */
+  ended: number
   beat: number
   alive: boolean
   address: string
@@ -18,15 +21,32 @@ export interface Member {
 /** What a node says of itself when it joins. */
 export type MemberAbout = Pick<Member, 'node' | 'address' | 'formatMax' | 'settingsDigest'>
 
+/** A row that is not believed, by the name that it has, and why: the end of a sentence that begins with the row. */
+export interface RowFault {
+  node: string
+  reason: string
+}
+
+/** What the table of nodes has: rows that verify, and what is wrong with others. */
+export interface MemberRows {
+  members: Member[]
+  faults: RowFault[]
+}
+
+/**
+ * What became of a beat: `counted`; `unsafe`, it is there and may be lost yet; `missed`, the row was another one than the node knew.
+ */
+export type Beaten = 'counted' | 'unsafe' | 'missed'
+
 /** The table of nodes, by one connection. What fails is thrown; nobody knows then whether it was done. */
 export interface MemberTable {
-  all(): Promise<Member[]>
-  /** @returns the number of the incarnation; undefined where a node of that name is alive */
-  join(about: MemberAbout): Promise<number | undefined>
-  /** @returns whether it counts */
-  beat(own: Pick<Member, 'node' | 'incarnation' | 'owns'>): Promise<boolean>
-  /** @returns whether that beat was its last one, and is so for good */
-  expel(seen: Pick<Member, 'node' | 'incarnation' | 'beat'>): Promise<boolean>
+  all(): Promise<MemberRows>
+  /** @returns its row; undefined where a node of that name is alive, or came first */
+  join(about: MemberAbout): Promise<Member | undefined>
+  /** Writes a row in place of the one that the node has written last. */
+  beat(last: Member, next: Member): Promise<Beaten>
+  /** @returns whether what was seen of it was its last beat, and is so for good */
+  expel(seen: Member): Promise<boolean>
   /** Ends the connection at once; what is under way fails. */
   drop(): void
 }
@@ -48,8 +68,10 @@ export interface MembershipParts {
   changed(members: readonly Member[]): void
   /** A beat or a look failed; it is tried again. */
   trouble(error: unknown): void
-  /** This node was expelled: its lease is over, and the process has to end. */
-  expelled(): void
+  /** Other rows are not believed than before. */
+  distrusts(faults: readonly RowFault[]): void
+  /** This node was expelled, or its row was changed: its lease is over, and the process has to end. */
+  expelled(reason: string): void
 }
 
 /** Beats that may be missing until this node no longer trusts what it knows of the silence of others. */
@@ -67,7 +89,10 @@ export class Membership {
   readonly #silence: Silence
   #table: MemberTable | undefined
   #connecting: Promise<MemberTable> | undefined
-  #incarnation = 0
+  /** The row of this node as it was written, or read, last. */
+  #own: Member | undefined
+  readonly #known = new KnownRows()
+  #faults: readonly RowFault[] = []
   #owns = '{}'
   #confirmedAtMs = -Infinity
   #members: readonly Member[] = []
@@ -81,7 +106,12 @@ export class Membership {
   }
 
   get incarnation(): number {
-    return this.#incarnation
+    return this.#own?.incarnation ?? 0
+  }
+
+  /** Rows that were not believed when this one looked last. */
+  get faults(): readonly RowFault[] {
+    return this.#faults
   }
 
   /** Nodes that were alive when this one looked last. */
@@ -115,15 +145,14 @@ export class Membership {
     for (;;) {
       const table = await this.#connected()
       const askedAtMs = nowMs()
-      const incarnation = await this.#within(table, table.join(about))
-      if (incarnation !== undefined) {
-        // Who was stopped in between may read the number of the next one of this name.
+      const own = await this.#within(table, table.join(about))
+      if (own !== undefined) {
         if (nowMs() - askedAtMs >= leaseMs) throw new Error('Joining took longer than a lease')
-        this.#incarnation = incarnation
-        if (await this.#beat(table)) return incarnation
+        if ((await this.#beat(table, own)) === 'counted') return own.incarnation
         throw new Error('The first beat of the node did not count')
       }
-      const row = (await this.#within(table, table.all())).find(({ node }) => node === about.node)
+      const { members } = await this.#within(table, table.all())
+      const row = members.find(({ node }) => node === about.node)
       if (row === undefined) throw new Error('The table of nodes has lost a row')
       if (seen !== undefined && (row.incarnation !== seen.incarnation || row.beat !== seen.beat))
         throw new NameTaken(`The node ${row.node} on ${row.address} is alive: names of nodes are given once`)
@@ -143,32 +172,58 @@ export class Membership {
   /** The nodes that are alive, as the table says now. @throws Error where the database does not say it in time */
   async look(): Promise<readonly Member[]> {
     const table = await this.#connected()
-    return (await this.#within(table, table.all())).filter(({ alive }) => alive)
+    const { members } = this.#known.believed(await this.#within(table, table.all()))
+    return members.filter(({ alive }) => alive)
   }
 
   /** One beat, and a look at the others. @throws Error where the database did not do it in time */
   async step(): Promise<void> {
     const { nowMs } = this.#parts
     const table = await this.#connected()
-    await this.#beat(table)
-    const rows = await this.#within(table, table.all())
+    const last = this.#joined
+    const beaten = await this.#beat(table, last)
+    const { members: rows, faults } = this.#known.believed(await this.#within(table, table.all()))
     // When the reading had ended: no beat that it did not see can be older.
     const readAtMs = nowMs()
-    const own = rows.find(({ node }) => node === this.#parts.about.node)
-    if (own?.alive !== true || own.incarnation !== this.#incarnation) {
+    this.#distrust(faults)
+    const own = rows.find(({ node }) => node === last.node)
+    if (own?.alive !== true || own.incarnation !== last.incarnation) {
       this.#end()
-      this.#parts.expelled()
+      this.#parts.expelled(this.#whyExpelled(own, faults))
       return
     }
-    const others = rows.filter((row) => row.alive && row !== own)
+    // The answer to an earlier beat was lost.
+    if (beaten === 'missed') await this.#beat(table, own)
+    const hidden = this.#hiddenFrom(rows)
+    const others = [...rows.filter((row) => row.alive && row !== own), ...hidden]
     this.#silence.saw(
       others.map((row) => this.#sightingOf(row)),
       readAtMs,
     )
     const gone = new Set<string>()
-    for (const over of this.#silence.expired(readAtMs))
-      if (await this.#within(table, table.expel(over))) gone.add(over.node)
+    for (const { node } of this.#silence.expired(readAtMs)) {
+      const over = others.find((row) => row.node === node)
+      if (over !== undefined && (hidden.includes(over) || (await this.#within(table, table.expel(over)))))
+        gone.add(node)
+    }
     this.#took([own, ...others.filter(({ node }) => !gone.has(node))])
+  }
+
+  /**
+   * Nodes that were alive and of which the table says nothing any more that is believed: they may have a lease until they were silent
+   * for longer than that, and no beat of theirs counts before they have joined again.
+   */
+  #hiddenFrom(rows: readonly Member[]): Member[] {
+    const isTold = ({ node, incarnation }: Member) =>
+      rows.some((row) => row.node === node && (row.alive || row.incarnation >= incarnation))
+    return this.#members.filter((member) => member.node !== this.#parts.about.node && !isTold(member))
+  }
+
+  #whyExpelled(own: Member | undefined, faults: readonly RowFault[]): string {
+    if (own !== undefined) return 'another node of the cluster has taken the place of this one'
+    const { node } = this.#parts.about
+    const reason = faults.find((one) => one.node === node)?.reason ?? 'is not there any more'
+    return `the row of this node in the database of the cluster ${reason}`
   }
 
   /**
@@ -180,9 +235,9 @@ export class Membership {
     await this.#running
     const table = await this.#connected()
     try {
-      const rows = await this.#within(table, table.all())
-      const own = rows.find(({ node }) => node === this.#parts.about.node)
-      if (own?.incarnation === this.#incarnation && own.alive) await this.#within(table, table.expel(own))
+      const { members } = await this.#within(table, table.all())
+      const own = members.find(({ node }) => node === this.#parts.about.node)
+      if (own?.incarnation === this.incarnation && own.alive) await this.#within(table, table.expel(own))
     } finally {
       this.#drop()
     }
@@ -205,19 +260,36 @@ export class Membership {
     this.#drop()
   }
 
-  async #beat(table: MemberTable): Promise<boolean> {
-    const { about, nowMs, lease, leaseMs } = this.#parts
+  /** The row of this node, which has joined. */
+  get #joined(): Member {
+    assert(this.#own !== undefined, 'a node beats when it has joined')
+    return this.#own
+  }
+
+  /** @param last the row of this node as it should be */
+  async #beat(table: MemberTable, last: Member): Promise<Beaten> {
+    const { nowMs, lease, leaseMs } = this.#parts
     const sentAtMs = nowMs()
-    const own = { node: about.node, incarnation: this.#incarnation, owns: this.#owns }
-    const counted = await this.#within(table, table.beat(own))
+    const next = { ...last, beat: last.beat + 1, owns: this.#owns }
+    this.#own = last
+    const beaten = await this.#within(table, table.beat(last, next))
+    if (beaten !== 'missed') this.#own = next
     const answeredAtMs = nowMs()
     // The database was away, or this process was stopped: the silence of others says nothing of that time.
     const late = (BEATS_MISSED * leaseMs) / BEATS_PER_LEASE
-    if (!counted || answeredAtMs - this.#confirmedAtMs > late) this.#silence.forget()
-    if (!counted) return false
+    if (beaten !== 'counted' || answeredAtMs - this.#confirmedAtMs > late) this.#silence.forget()
+    if (beaten !== 'counted') return beaten
+    this.#known.lasts(next)
     this.#confirmedAtMs = answeredAtMs
     lease.extend(sentAtMs + leaseMs)
-    return true
+    return beaten
+  }
+
+  #distrust(faults: readonly RowFault[]): void {
+    const texts = (list: readonly RowFault[]) => list.map(({ node, reason }) => `${node} ${reason}`).join()
+    const isSame = texts(faults) === texts(this.#faults)
+    this.#faults = faults
+    if (!isSame) this.#parts.distrusts(faults)
   }
 
   #sightingOf(member: Member) {
@@ -254,6 +326,7 @@ export class Membership {
   }
 
   #drop(): void {
+    this.#known.forgetRead()
     this.#table?.drop()
     this.#table = undefined
   }
@@ -278,4 +351,38 @@ export class Membership {
       if (this.#isOver) this.#wake()
     })
   }
+}
+
+/**
+ * What is known of nodes for good. What was read of a table may be lost with its server yet; it is not once a later beat of this node
+ * has counted on the same connection. A row that says less than what is known is an earlier one that was put back.
+ */
+class KnownRows {
+  readonly #known = new Map<string, Member>()
+  #read: readonly Member[] = []
+
+  /** Takes what was read, without the rows that are older than those that are known. */
+  believed({ members, faults }: MemberRows): MemberRows {
+    const isOld = (row: Member) => isOlder(row, this.#known.get(row.node))
+    this.#read = members.filter((row) => !isOld(row))
+    const old = members.filter(isOld).map(({ node }) => ({ node, reason: OLDER }))
+    return { members: [...this.#read], faults: [...faults, ...old] }
+  }
+
+  /** A beat has counted, and what was read before with it. */
+  lasts(own: Member): void {
+    for (const row of [...this.#read, own]) this.#known.set(row.node, row)
+  }
+
+  /** The connection has ended. */
+  forgetRead(): void {
+    this.#read = []
+  }
+}
+
+const OLDER = 'is an earlier one that was put back'
+
+function isOlder(row: Member, known: Member | undefined): boolean {
+  if (row.incarnation !== known?.incarnation) return row.incarnation < (known?.incarnation ?? 0)
+  return row.alive && (!known.alive || row.beat < known.beat)
 }

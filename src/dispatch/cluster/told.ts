@@ -1,5 +1,6 @@
+import { limits } from '../../base/limits.js'
 import { isFlag, isNumber, isText, listOf, members, optional } from '../../base/shape.js'
-import type { Member } from './membership.js'
+import type { Member, RowFault } from './membership.js'
 
 /** What a node tells of itself with each beat, for people. */
 export interface NodeTold {
@@ -58,6 +59,19 @@ export function differences(nodes: readonly Pick<Member, 'node' | 'settingsDiges
     if (!differ) return []
     return [`Nodes differ in ${name}: ${values.map(({ node, value }) => `${node} ${value}`).join(', ')}`]
   })
+}
+
+/** What is wrong with rows of nodes: a sentence each, without a full stop; the last one counts those that are left out. */
+export function describeFaults(faults: readonly RowFault[]): string[] {
+  // Whoever writes to the table may write many, with names of any length.
+  const named = faults.slice(0, limits.clusterFaultsNamed)
+  const more = faults.length - named.length
+  return [
+    ...named.map(
+      ({ node, reason }) => `The row of the node ${node.slice(0, limits.clusterNodeNameShown)} ${reason}`,
+    ),
+    ...(more === 0 ? [] : [`${more} more rows of nodes are not believed`]),
+  ]
 }
 
 const isTold = members<NodeTold>({

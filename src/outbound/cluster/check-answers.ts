@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits.js'
 import { type CheckBench, type DatabaseCheck, fine, segmentBehind, wrong } from './check-bench.js'
-import { NodeTable } from './nodes.js'
+import { type NodeRow, NodeTable } from './nodes.js'
 import type { StoredSegment } from './register.js'
 import type { Written } from './session.js'
 
@@ -145,17 +145,18 @@ export const countersCheck: DatabaseCheck = {
     const tables = await Promise.all(
       Array.from(
         { length: limits.clusterCheckConnections },
-        async () => new NodeTable(await bench.session(), bench.statements),
+        async () => new NodeTable(await bench.session(), bench.statements, bench),
       ),
     )
     const [table] = tables
     const joining = { node: 'a', address: '', formatMax: 1, settingsDigest: '' }
     const joined = await Promise.all(tables.map((nodes) => nodes.join(joining)))
-    if (joined.filter((incarnation) => incarnation !== undefined).length !== 1)
+    const [own, ...more] = joined.filter((row) => row !== undefined)
+    if (own === undefined || more.length > 0)
       return wrong('Several connections took one name at once: expected one of them to')
-    const counts = await Promise.all(tables.map(beatsOf))
-    const [row] = (await table?.all()) ?? []
-    const counted = counts.reduce((sum, count) => sum + count, 0)
+    const beats = await Promise.all(tables.map((nodes) => beatsOf(nodes, own)))
+    const [row] = (await table?.all())?.members ?? []
+    const counted = beats.reduce((sum, count) => sum + count, 0)
     if (row?.beat !== counted)
       return wrong(`Of ${counted} updates that were acknowledged ${row?.beat} are there`)
     const expelled = await Promise.all(tables.map((nodes) => nodes.expel(row)))
@@ -165,10 +166,13 @@ export const countersCheck: DatabaseCheck = {
   },
 }
 
-/** @returns how many of some beats were acknowledged */
-async function beatsOf(nodes: NodeTable): Promise<number> {
-  let counted = 0
-  for (let beat = 0; beat < 5; beat++)
-    if (await nodes.beat({ node: 'a', incarnation: 1, owns: '{}' })) counted += 1
+/** @returns how many of some beats were acknowledged, each behind the one that the connection has seen last */
+async function beatsOf(nodes: NodeTable, own: NodeRow): Promise<number> {
+  let [counted, last] = [0, own]
+  for (let tries = 0; tries < 5; tries++) {
+    const next = { ...last, beat: last.beat + 1 }
+    if ((await nodes.beat(last, next)) === 'counted') [counted, last] = [counted + 1, next]
+    else last = (await nodes.all()).members[0] ?? last
+  }
   return counted
 }

@@ -1,5 +1,6 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type PartRow, SegmentRegister, type StoredSegment } from './register.js'
+import type { RowSecret } from './row-mac.js'
 import { Session } from './session.js'
 import { type ClusterStatements, statementsOf } from './statements.js'
 
@@ -31,6 +32,8 @@ export class CheckBench {
   /** Of the names of its tables. */
   readonly prefix = `strandfast_check_${randomBytes(6).toString('hex')}`
   readonly statements: ClusterStatements = statementsOf(this.prefix)
+  /** Of rows of its tables. */
+  readonly secret: RowSecret = { key: randomBytes(32), cluster: this.prefix }
   readonly #sessions = new Set<Session>()
   readonly #registers = new Set<SegmentRegister>()
   #shards = 0

@@ -1,13 +1,17 @@
-import { isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
+import { type Clock, systemClock } from '../../base/clock.js'
+import { isBytes, isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
 import { failureOf } from './answers.js'
-import { Session } from './session.js'
+import { hasMac, rowMac, type RowSecret, type RowValue } from './row-mac.js'
+import { type Parameter, parameterOf, type Session, type Written } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
 /** A row of the table of nodes. */
 export interface NodeRow {
   node: string
-  /** Another number each time that it joins. */
+  /** Another number each time that it joins, and a later one: Unix milliseconds, if the clock did not go back. */
   incarnation: number
+  /** The one that it had before, which had certainly ended when it joined; 0 where it joined without a row. */
+  ended: number
   beat: number
   alive: boolean
   /** Where others reach it. */
@@ -22,24 +26,45 @@ export interface NodeRow {
 /** What a node says of itself when it joins. */
 export type Joining = Pick<NodeRow, 'node' | 'address' | 'formatMax' | 'settingsDigest'>
 
-/** Which beat is meant: the row is changed only where it is still that one. */
-export type NodeAt = Pick<NodeRow, 'node' | 'incarnation' | 'beat'>
+/** A row that is not believed, by the name that it has, and why: the end of a sentence that begins with the row. */
+export interface RowFault {
+  node: string
+  reason: string
+}
+
+/** What the table has. */
+export interface NodeRows {
+  /** Those that verify, by name. */
+  members: NodeRow[]
+  faults: RowFault[]
+}
 
 /**
- * The nodes of a cluster and their beats. What a change found is its count of rows: each names the row as it was seen.
+ * What became of a beat: `counted`; `unsafe`, it is there and may be lost yet; `missed`, the row was another one than the node knew.
+ */
+export type Beaten = 'counted' | 'unsafe' | 'missed'
+
+const TABLE = 'nodes'
+
+/**
+ * The nodes of a cluster and their beats. Each row has a MAC, so that only a node with the master seed can write one: it writes its own,
+ * and `alive` of another one that it expels. Each change is a compare-and-set on the whole row as it was seen.
  */
 export class NodeTable {
   readonly #session: Session
   readonly #statements: ClusterStatements['nodes']
+  readonly #secret: RowSecret
+  readonly #clock: Clock
 
-  constructor(session: Session, { nodes }: ClusterStatements) {
+  constructor(
+    session: Session,
+    { nodes }: ClusterStatements,
+    { secret, clock = systemClock }: { secret: RowSecret; clock?: Clock },
+  ) {
     this.#session = session
     this.#statements = nodes
-  }
-
-  /** That of the server that takes writes, by a connection of its own. */
-  static async open(urls: readonly string[], statements: ClusterStatements): Promise<NodeTable> {
-    return new NodeTable(await Session.open(urls), statements)
+    this.#secret = secret
+    this.#clock = clock
   }
 
   /** Ends the connection at once. */
@@ -47,74 +72,122 @@ export class NodeTable {
     this.#session.drop()
   }
 
-  /** All nodes, by name. */
-  async all(): Promise<NodeRow[]> {
-    const rows = await this.#session.rows(this.#statements.all)
-    if (!areRows(rows)) throw new Error('Expected the rows of nodes that a cluster has')
-    return rows.map(
-      ({ incarnation, beat, format_max: formatMax, settings_digest: settingsDigest, ...more }) => ({
-        ...more,
-        incarnation: Number(incarnation),
-        beat: Number(beat),
-        formatMax,
-        settingsDigest,
-      }),
-    )
+  /** All nodes. */
+  async all(): Promise<NodeRows> {
+    const found = await this.#stored()
+    const isTrue = ({ row, mac }: Stored) =>
+      hasMac(this.#secret, { table: TABLE, values: valuesOf(row), mac })
+    return {
+      members: found.filter(isTrue).map(({ row }) => row),
+      faults: found.filter((one) => !isTrue(one)).map(({ row: { node } }) => ({ node, reason: UNTRUE })),
+    }
   }
 
   /**
-   * Joins, under a name that nobody has who is alive.
-   * @returns the number of this incarnation; undefined where a node of that name is alive
+   * Joins, under a name that nobody has who is alive. A row that does not verify counts for nothing, and is replaced.
+   * @returns the row; undefined where a node of that name is alive, or came first
    */
-  async join({ node, address, formatMax, settingsDigest }: Joining): Promise<number | undefined> {
-    const about = [node, address, formatMax, settingsDigest]
-    const again = await this.#session.write(this.#statements.rejoin, about)
-    if (again.rows === 0 && !(await this.#add(about))) return undefined
-    const own = (await this.all()).find((one) => one.node === node)
-    return own?.incarnation
+  async join(about: Joining): Promise<NodeRow | undefined> {
+    const before = (await this.#stored()).find(({ row }) => row.node === about.node)
+    const isTrue =
+      before !== undefined &&
+      hasMac(this.#secret, { table: TABLE, values: valuesOf(before.row), mac: before.mac })
+    if (isTrue && before.row.alive) return undefined
+    const ended = isTrue ? before.row.incarnation : 0
+    const incarnation = Math.max(ended + 1, this.#clock())
+    const row = { ...about, incarnation, ended, beat: 0, alive: true, owns: '{}' }
+    const isThere = before === undefined ? this.#add(row) : this.#replace(before.columns, row)
+    return (await isThere).rows === 1 ? row : undefined
   }
 
-  async #add(about: (string | number)[]): Promise<boolean> {
+  async #add(row: NodeRow): Promise<Written> {
     try {
-      return (await this.#session.write(this.#statements.add, about)).rows === 1
+      return await this.#session.write(this.#statements.add, this.#columnsOf(row))
     } catch (error) {
       // Another one of that name came first.
-      if (failureOf(error) === 'taken') return false
+      if (failureOf(error) === 'taken') return { rows: 0, warned: false }
       throw error
     }
   }
 
-  /** @returns whether it counts: not where the node was expelled, nor where the commit may be lost */
-  async beat({ node, incarnation, owns }: Pick<NodeRow, 'node' | 'incarnation' | 'owns'>): Promise<boolean> {
-    const { rows, warned } = await this.#session.write(this.#statements.beat, [node, incarnation, owns])
+  /** Writes a row in place of the one that the node has written last. */
+  async beat(last: NodeRow, next: NodeRow): Promise<Beaten> {
+    const { rows, warned } = await this.#replace(this.#columnsOf(last), next)
+    if (rows !== 1) return 'missed'
+    return warned ? 'unsafe' : 'counted'
+  }
+
+  /** @param seen its row @returns whether that was its last beat, and is so for good */
+  async expel(seen: NodeRow): Promise<boolean> {
+    if (!seen.alive) return false
+    const { rows, warned } = await this.#replace(this.#columnsOf(seen), { ...seen, alive: false })
     return rows === 1 && !warned
   }
 
-  /** @returns whether that was its last beat, and is so for good */
-  async expel({ node, incarnation, beat }: NodeAt): Promise<boolean> {
-    const { rows, warned } = await this.#session.write(this.#statements.expel, [node, incarnation, beat])
-    return rows === 1 && !warned
+  #replace(before: readonly Parameter[], row: NodeRow): Promise<Written> {
+    return this.#session.write(this.#statements.replace, [...this.#columnsOf(row), ...before.slice(1)])
+  }
+
+  /** In the order of the table's columns. */
+  #columnsOf(row: NodeRow): Parameter[] {
+    const values = valuesOf(row)
+    return [...values.map(parameterOf), rowMac(this.#secret, TABLE, values)]
+  }
+
+  async #stored(): Promise<Stored[]> {
+    const rows = await this.#session.rows(this.#statements.all)
+    if (!areRows(rows)) throw new Error('Expected the rows of nodes that a cluster has')
+    return rows.map((found) => {
+      const { incarnation, ended, beat, mac, ...more } = found
+      const { format_max: formatMax, settings_digest: settingsDigest, ...others } = more
+      const numbers = { incarnation: Number(incarnation), ended: Number(ended), beat: Number(beat) }
+      const row = { ...others, ...numbers, formatMax, settingsDigest }
+      return { row, mac, columns: storedColumns(found) }
+    })
   }
 }
 
+/** A row as it is there, whoever wrote it. */
+interface Stored {
+  row: NodeRow
+  mac: Uint8Array
+  columns: Parameter[]
+}
+
+const UNTRUE = 'does not verify: it was changed, or written by another cluster or without the master seed'
+
+function valuesOf(row: NodeRow): RowValue[] {
+  const { node, incarnation, ended, beat, alive, address, formatMax, settingsDigest, owns } = row
+  return [node, incarnation, ended, beat, alive, address, formatMax, settingsDigest, owns]
+}
+
+type Found = Omit<NodeRow, 'incarnation' | 'ended' | 'beat' | 'formatMax' | 'settingsDigest'> & {
+  incarnation: string
+  ended: string
+  beat: string
+  format_max: number
+  settings_digest: string
+  mac: Uint8Array
+}
+
+/** 64-bit numbers are texts, and stay as they are. */
+function storedColumns(found: Found): Parameter[] {
+  const { node, incarnation, ended, beat, alive, address, format_max, settings_digest, owns, mac } = found
+  const texts = [node, incarnation, ended, beat, alive, address, format_max, settings_digest, owns]
+  return [...texts.map(parameterOf), Buffer.from(mac)]
+}
+
 const areRows = listOf(
-  members<{
-    node: string
-    incarnation: string
-    beat: string
-    alive: boolean
-    address: string
-    format_max: number
-    settings_digest: string
-    owns: string
-  }>({
+  members<Found>({
     node: isText,
     incarnation: isText,
+    ended: isText,
     beat: isText,
     alive: isFlag,
     address: isText,
     format_max: isNumber,
     settings_digest: isText,
     owns: isText,
+    mac: isBytes,
   }),
 )

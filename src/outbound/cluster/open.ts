@@ -1,4 +1,4 @@
-import { clusterFormat, formatFault, readFacts, type ClusterFacts } from './facts.js'
+import { readFacts, type ClusterFacts } from './facts.js'
 import { missingRights } from './rights.js'
 import { openLasting, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
@@ -40,13 +40,15 @@ export async function reachDatabase(settings: OpeningSettings): Promise<Reached>
   }
 }
 
-/** Reads what the cluster is. */
-export async function openCluster(settings: OpeningSettings): Promise<ClusterOpening> {
+/** Reads what the cluster is. @param settings with the key of the MACs of its rows */
+export async function openCluster(
+  settings: OpeningSettings & { rowKey: Uint8Array },
+): Promise<ClusterOpening> {
   const reached = await reachDatabase(settings)
   if (!reached.ok) return reached
   const { session, warnings } = reached
   try {
-    const facts = await readFacts(session, statements)
+    const facts = await readFacts(session, statements, settings.rowKey)
     const fault = faultOf(facts) ?? lackOfRights(await missingRights(session, statements))
     if (facts !== undefined && fault === undefined) return { ok: true, facts, warnings }
     return { ok: false, because: 'unfit', detail: `The database of SERVICE_CLUSTER_URL ${fault}` }
@@ -59,7 +61,6 @@ export async function openCluster(settings: OpeningSettings): Promise<ClusterOpe
 
 function faultOf(facts: ClusterFacts | undefined): string | undefined {
   if (facts === undefined) return 'holds no cluster: make one by strandfast cluster init, or cluster push'
-  if (facts.format !== clusterFormat) return formatFault(facts)
   return facts.ready
     ? undefined
     : 'holds a cluster that is not whole: a push was cut off, or is under way; run strandfast cluster push again'

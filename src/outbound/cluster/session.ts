@@ -18,6 +18,11 @@ export interface Written {
 /** A value of a statement. */
 export type Parameter = number | string | Buffer | null
 
+/** A value of a row as a statement takes it. */
+export function parameterOf(value: string | number | boolean): Parameter {
+  return typeof value === 'boolean' ? String(value) : value
+}
+
 const areSettings = listOf(members<{ value: string }>({ value: isText }))
 
 /** Values of synchronous_commit with which a commit is answered before a standby has it. */

@@ -41,9 +41,14 @@ export interface ClusterStatements {
   heads: string
   cluster: {
     get: string
-    /** $1 format, $2 cluster id, $3 shards, $4 layout, $5 fingerprint of the seed, $6 Unix ms, $7 era of tokens, $8 ready. */
+    /** The format alone, whatever else the table of another version has. */
+    format: string
+    /**
+     * $1 format, $2 cluster id, $3 shards, $4 layout, $5 fingerprint of the seed, $6 Unix ms, $7 era of tokens, $8 ready,
+     * $9 revision, $10 MAC.
+     */
     add: string
-    /** $1 cluster id. */
+    /** $1 cluster id, $2 revision, $3 MAC: the row with the next revision. */
     ready: string
     /** $1 cluster id: only while it is not ready. */
     remove: string
@@ -66,19 +71,31 @@ export interface ClusterStatements {
   }
   nodes: {
     all: string
-    /** $1 node, $2 address, $3 format, $4 digest of settings: a row where its name has none. */
+    /** A row, $1 to $10 in the order of its columns, where its name has none. */
     add: string
-    /** The same: its row again, where it is not alive. */
-    rejoin: string
-    /** $1 node, $2 incarnation, $3 what it owns. */
-    beat: string
-    /** $1 node, $2 incarnation, $3 beat. */
-    expel: string
+    /** The same in place of the row of this name that is $11 to $19, its columns but for the name. */
+    replace: string
   }
 }
 
 /** What the names of a cluster's tables begin with. */
 export const clusterTables = 'strandfast'
+
+/** Columns of the table of nodes, the key first, and their types. */
+const nodeTable = {
+  node: 'text',
+  incarnation: 'bigint',
+  ended: 'bigint',
+  beat: 'bigint',
+  alive: 'boolean',
+  address: 'text',
+  format_max: 'integer',
+  settings_digest: 'text',
+  owns: 'text',
+  mac: 'bytea',
+}
+const [nodeColumns, nodeTypes] = [Object.keys(nodeTable), Object.values(nodeTable)]
+const changing = nodeColumns.slice(1)
 
 /** @param prefix of the names of tables: letters and underscores */
 export function statementsOf(prefix: string): ClusterStatements {
@@ -117,11 +134,14 @@ export function statementsOf(prefix: string): ClusterStatements {
       WHERE before < $5::bigint ORDER BY segment, part`,
     heads: `SELECT shard, max(segment) AS segment FROM ${segments} GROUP BY shard ORDER BY shard`,
     cluster: {
-      get: `SELECT format, cluster_id, shards, layout, seed_fingerprint, created_at_ms, token_era, ready FROM ${cluster}`,
+      get: `SELECT format, cluster_id, shards, layout, seed_fingerprint, created_at_ms, token_era, ready, revision, mac
+        FROM ${cluster}`,
+      format: `SELECT format FROM ${cluster}`,
       add: `INSERT INTO ${cluster}
-        (one, format, cluster_id, shards, layout, seed_fingerprint, created_at_ms, token_era, ready)
-        VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8)`,
-      ready: `UPDATE ${cluster} SET ready = true WHERE one = 1 AND cluster_id = $1`,
+        (one, format, cluster_id, shards, layout, seed_fingerprint, created_at_ms, token_era, ready, revision, mac)
+        VALUES (1, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+      ready: `UPDATE ${cluster} SET ready = true, revision = $2, mac = $3
+        WHERE one = 1 AND cluster_id = $1 AND revision = $2::bigint - 1`,
       remove: `DELETE FROM ${cluster} WHERE one = 1 AND cluster_id = $1 AND NOT ready`,
     },
     checkpoints: {
@@ -136,13 +156,12 @@ export function statementsOf(prefix: string): ClusterStatements {
         WHERE shard = $1 AND segment > $2 AND segment <= $3 AND state IS NOT NULL`,
     },
     nodes: {
-      all: `SELECT node, incarnation, beat, alive, address, format_max, settings_digest, owns FROM ${nodes} ORDER BY node`,
-      add: `INSERT INTO ${nodes} (node, incarnation, beat, alive, address, format_max, settings_digest, owns)
-        SELECT $1, 1, 0, true, $2, $3, $4, '{}' WHERE NOT EXISTS (SELECT 1 FROM ${nodes} WHERE node = $1)`,
-      rejoin: `UPDATE ${nodes} SET incarnation = incarnation + 1, beat = 0, alive = true, address = $2,
-        format_max = $3, settings_digest = $4, owns = '{}' WHERE node = $1 AND NOT alive`,
-      beat: `UPDATE ${nodes} SET beat = beat + 1, owns = $3 WHERE node = $1 AND incarnation = $2 AND alive`,
-      expel: `UPDATE ${nodes} SET alive = false WHERE node = $1 AND incarnation = $2 AND beat = $3 AND alive`,
+      all: `SELECT ${nodeColumns.join(', ')} FROM ${nodes} ORDER BY node`,
+      add: `INSERT INTO ${nodes} (${nodeColumns.join(', ')})
+        SELECT ${nodeTypes.map((type, at) => `$${at + 1}::${type}`).join(', ')}
+        WHERE NOT EXISTS (SELECT 1 FROM ${nodes} WHERE node = $1)`,
+      replace: `UPDATE ${nodes} SET ${changing.map((name, at) => `${name} = $${at + 2}`).join(', ')}
+        WHERE node = $1 AND ${changing.map((name, at) => `${name} = $${at + nodeColumns.length + 1}`).join(' AND ')}`,
     },
   }
 }
@@ -173,7 +192,8 @@ function createAll({ segments, nodes, cluster, checkpoints }: TableNames): strin
     `CREATE TABLE ${cluster} (
       one integer PRIMARY KEY CHECK (one = 1), format integer NOT NULL, cluster_id text NOT NULL,
       shards integer NOT NULL, layout integer NOT NULL, seed_fingerprint text NOT NULL,
-      created_at_ms bigint NOT NULL, token_era bigint NOT NULL, ready boolean NOT NULL)`,
+      created_at_ms bigint NOT NULL, token_era bigint NOT NULL, ready boolean NOT NULL,
+      revision bigint NOT NULL, mac bytea NOT NULL)`,
     `CREATE TABLE ${segments} (
       shard integer NOT NULL, segment bigint NOT NULL, part integer NOT NULL,
       hash bytea NOT NULL, header text NOT NULL, blocks bytea NOT NULL, state bytea,
@@ -182,7 +202,8 @@ function createAll({ segments, nodes, cluster, checkpoints }: TableNames): strin
       shard integer NOT NULL, segment bigint NOT NULL, part integer NOT NULL,
       state bytea NOT NULL, PRIMARY KEY (shard, segment, part))`,
     `CREATE TABLE ${nodes} (
-      node text PRIMARY KEY, incarnation bigint NOT NULL, beat bigint NOT NULL, alive boolean NOT NULL,
-      address text NOT NULL, format_max integer NOT NULL, settings_digest text NOT NULL, owns text NOT NULL)`,
+      ${Object.entries(nodeTable)
+        .map(([name, type]) => `${name} ${type} NOT NULL`)
+        .join(', ')}, PRIMARY KEY (node))`,
   ]
 }

@@ -19,7 +19,7 @@ export function describeTrouble(error: unknown): string {
  */
 export function isUnfit(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.every(isUnfit)
-  if (error instanceof OtherVersion || error instanceof UnfitServer) return true
+  if (error instanceof OtherVersion || error instanceof UntrueRow || error instanceof UnfitServer) return true
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error
   return [NO_TABLE, NO_COLUMN, NO_RIGHT, NO_DATABASE].includes(code) || code.startsWith('28')
@@ -27,12 +27,20 @@ export function isUnfit(error: unknown): boolean {
 
 /** The tables are those of another version of this program. */
 export class OtherVersion extends Error {
-  constructor() {
+  /** @param found the format that the database has, where that is another one than this version reads */
+  constructor(found?: number, own?: number) {
+    const [isEarlier, isUnknown] = [(found ?? 0) < (own ?? 0), found === own]
+    const upgrade = 'stop all nodes and run strandfast cluster upgrade'
     super(
-      'its tables are those of another version: use that, or, where it was an earlier one, stop all nodes and run strandfast cluster upgrade',
+      isUnknown
+        ? `its tables are those of another version: use that, or, where it was an earlier one, ${upgrade}`
+        : `it holds a cluster of format ${found}, and this program reads format ${own}: ${isEarlier ? upgrade : 'use its version'}`,
     )
   }
 }
+
+/** A row was changed, or written by who has another master seed, or none. */
+export class UntrueRow extends Error {}
 
 /** A server that is too old, or would lose what it has acknowledged. */
 export class UnfitServer extends Error {}

@@ -1,5 +1,5 @@
 import { isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
-import { clusterFormat, type ClusterFacts, makeReady } from './facts.js'
+import { clusterFormat, type ClusterFacts, makeReady, readFacts } from './facts.js'
 import { headsOf } from './heads.js'
 import type { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
@@ -36,8 +36,11 @@ export interface FormerNode {
   beat: string
 }
 
+/** What the row of a cluster says in both formats; nothing vouches for it. */
+export type FormerFacts = Omit<ClusterFacts, 'revision'>
+
 /** What a database holds, of this format or the one before; undefined where there is no cluster. */
-export async function formerFacts(session: Session): Promise<ClusterFacts | undefined> {
+export async function formerFacts(session: Session): Promise<FormerFacts | undefined> {
   try {
     const rows: unknown = await session.rows(former.cluster)
     if (!areFacts(rows)) throw new Error('Expected the row that a cluster has')
@@ -82,8 +85,14 @@ export interface ReadAs {
 }
 
 /** Puts the new tables in the place of the former ones. @throws Error where a node has run since, or the commit may be lost */
-export async function replaceTables(session: Session, { id, heads, nodes }: ReadAs): Promise<void> {
-  await makeReady(session, nextStatements, id)
+export async function replaceTables(
+  session: Session,
+  { id, heads, nodes }: ReadAs,
+  key: Uint8Array,
+): Promise<void> {
+  const facts = await readFacts(session, nextStatements, key)
+  if (facts?.id !== id) throw new Error('another upgrade of it has begun')
+  await makeReady(session, nextStatements, { facts, key })
   const { warned } = await session.transaction(async () => {
     await session.write(former.lock, [])
     const now = [[...(await headsOf(session))], await formerNodes(session)]

@@ -6,6 +6,7 @@ import { machineClock } from '../../../dist/src/base/machine-clock.js'
 import { assign } from '../../../dist/src/dispatch/cluster/assignment.js'
 import { Membership, NameTaken } from '../../../dist/src/dispatch/cluster/membership.js'
 import { NodeTable } from '../../../dist/src/outbound/cluster/nodes.js'
+import { Session } from '../../../dist/src/outbound/cluster/session.js'
 import { statementsOf } from '../../../dist/src/outbound/cluster/statements.js'
 import { LeaseMemory } from '../../../dist/src/protocol/lease-memory.js'
 
@@ -18,11 +19,12 @@ const lease = new LeaseMemory()
 
 /** The table, which says whom it has expelled. */
 async function connect() {
-  const table = await NodeTable.open(urls.split(' '), statements)
+  const secret = { key: Buffer.alloc(32), cluster: tables }
+  const table = new NodeTable(await Session.open(urls.split(' ')), statements, { secret })
   return {
     all: () => table.all(),
     join: (about) => table.join(about),
-    beat: (own) => table.beat(own),
+    beat: (last, next) => table.beat(last, next),
     drop: () => table.drop(),
     async expel(seen) {
       // Whoever takes over may open from here on.
@@ -46,6 +48,7 @@ const membership = new Membership({
     say('members', { names, owners })
   },
   trouble: (error) => say('trouble', { message: error.message }),
+  distrusts: (faults) => say('distrusts', { message: faults.map(({ reason }) => reason).join() }),
   expelled: () => {
     say('ended')
     process.exitCode = 3

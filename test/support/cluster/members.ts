@@ -8,7 +8,17 @@ const program = fileURLToPath(new URL('member-process.mjs', import.meta.url))
 
 /** What a node of `member-process.mjs` tells. */
 export interface MemberEvent {
-  event: 'joined' | 'members' | 'trouble' | 'answered' | 'expelled' | 'ended' | 'left' | 'taken' | 'failed'
+  event:
+    | 'joined'
+    | 'members'
+    | 'trouble'
+    | 'distrusts'
+    | 'answered'
+    | 'expelled'
+    | 'ended'
+    | 'left'
+    | 'taken'
+    | 'failed'
   node: string
   /** Of the clock of the machine, which all processes share. */
   atMs: number

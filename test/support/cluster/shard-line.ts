@@ -1,5 +1,5 @@
 import { MessageChannel, type Worker } from 'node:worker_threads'
-import type { ShardLine } from '../../../src/protocol/cluster-log-messages.js'
+import type { ClusterLogSettings, ShardLine } from '../../../src/protocol/cluster-log-messages.js'
 
 /** A line of a shard to the thread of a cluster's log, and so a connection to the database. */
 export function shardLine(thread: Worker, shard: number): ShardLine {
@@ -8,4 +8,9 @@ export function shardLine(thread: Worker, shard: number): ShardLine {
   const theirs: ShardLine = { ...shared, port: port2 }
   thread.postMessage(theirs, [port2])
   return { ...shared, port: port1 }
+}
+
+/** What the thread of a cluster's log is started with, where no node has a row. */
+export function logSettings(urls: string[], tables: string): ClusterLogSettings {
+  return { urls, tables, rows: { key: Buffer.alloc(32), cluster: tables }, patienceMs: 0 }
 }

@@ -48,6 +48,7 @@ export async function simulate(lives: SimulatedLives, rules: TableRules): Promis
       connect: async () => table,
       changed() {},
       trouble() {},
+      distrusts() {},
       expelled() {},
     })
     return { membership, lease, rate }
@@ -92,18 +93,19 @@ function tableOf({ time, rows, node, rules }: Place): MemberTable {
     return found
   }
   return {
-    all: () => asked(() => [...rows.values()].map((row) => ({ ...row }))),
+    all: () => asked(() => ({ members: [...rows.values()].map((row) => ({ ...row })), faults: [] })),
     join: (about) =>
       asked(() => {
-        rows.set(about.node, { ...about, incarnation: 1, beat: 0, alive: true, owns: '{}' })
-        return 1
+        const row = { ...about, incarnation: 1, ended: 0, beat: 0, alive: true, owns: '{}' }
+        rows.set(about.node, { ...row })
+        return row
       }),
-    beat: ({ node: name }) =>
+    beat: (last, next) =>
       asked(() => {
-        const row = rows.get(name)
-        if (row?.alive !== true) return false
-        row.beat += 1
-        return true
+        const row = rows.get(last.node)
+        if (row?.alive !== true || row.beat !== last.beat) return 'missed'
+        row.beat = next.beat
+        return 'counted'
       }),
     expel: (seen) =>
       asked(() => {

@@ -100,8 +100,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
     const { writer: own } = this.#parts
     const last = this.#at.writer ?? noWriter
     if (this.#at.isClosed) return
-    // An earlier incarnation of this node was expelled before this one joined.
-    if (last.node === '' || (last.node === own.node && last.incarnation <= own.incarnation)) return
+    if (last.node === '' || (last.node === own.node && last.incarnation === own.incarnation)) return
     if (this.#line.isAlive(last)) throw new Error(heldMessage(last.node))
   }
 

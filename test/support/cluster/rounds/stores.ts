@@ -11,7 +11,7 @@ import { LogLine } from '../../../../workers/store/log/log-line.js'
 import { FollowedStore } from '../../../../workers/store/log/followed-store.js'
 import { blocksOf, replicatedRows } from '../../../../workers/store/log/replicated-rows.js'
 import { testSeed } from '../../postgres/cluster-of-one.js'
-import { shardLine } from '../shard-line.js'
+import { logSettings, shardLine } from '../shard-line.js'
 import { erasedText } from './erasures.js'
 import { shardCount, type ThreeNodes } from './three-nodes.js'
 
@@ -31,7 +31,7 @@ export async function differences(nodes: ThreeNodes): Promise<string[]> {
   const clusters = 'SELECT cluster_id FROM strandfast_cluster'
   const [row] = await nodes.rig.primary.query<{ cluster_id: string }>(clusters)
   const secret = { ...keys, cluster: row?.cluster_id ?? '' }
-  const worker = new Worker(logThread, { workerData: { urls: nodes.rig.urls, tables: clusterTables } })
+  const worker = new Worker(logThread, { workerData: logSettings(nodes.rig.urls, clusterTables) })
   try {
     for (let shard = 0; shard < shardCount; shard++) {
       const made = nodes.place(`made-${shard}`)
