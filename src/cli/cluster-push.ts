@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { systemClock } from '../base/clock.js'
 import { pooledRandom } from '../base/random.js'
 import { isSeedOf, openIdleDirectory, type IdleDirectory } from '../data-directory/data-directory.js'
+import { seenRevision } from '../data-directory/cluster-origin.js'
 import { writeFormat } from '../data-directory/format.js'
 import { rowKeyOf } from '../data-directory/row-key.js'
 import { shardFolder } from '../data-directory/shard-folders.js'
@@ -80,12 +81,14 @@ async function pushDirectory(directory: IdleDirectory, settings: Settings): Prom
 /** Why a directory cannot become the cluster of a database. */
 function faultOf(
   found: ClusterFacts | undefined,
-  { format: { cluster, ...format } }: IdleDirectory,
+  { path, format: { cluster, ...format } }: IdleDirectory,
 ): string | undefined {
   if (found === undefined)
     return cluster === undefined
       ? undefined
       : `The data directory is that of a node of the cluster ${cluster} already: expected one of its own`
+  if (cluster === found.id && seenRevision(path) > found.revision)
+    return `The cluster ${found.id} was whole when a node started on the data directory: its row in the database went back to an earlier state`
   if (found.ready) return 'The database holds a cluster already: a directory can become a new one alone'
   const isOurs =
     found.createdAtMs === format.createdAtMs && found.seedFingerprint === format.masterSeedFingerprint

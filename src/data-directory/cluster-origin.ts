@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../base/assert.js'
-import { makeDirectory, unfinishedSuffix } from '../base/durable-file.js'
+import { makeDirectory, readIfThere, unfinishedSuffix, writeDurably } from '../base/durable-file.js'
 import type { Format } from './format.js'
 import { fingerprintOf } from './seed-fingerprint.js'
 
@@ -14,7 +14,12 @@ export interface ClusterOrigin {
   seedFingerprint: string
   createdAtMs: number
   tokenEra: number
+  /** How often the row of the cluster was written. */
+  revision: number
 }
+
+/** The file in a node's directory that has the last revision of its cluster's row that a start has seen. */
+const revisionFile = 'cluster.revision'
 
 /** What a directory is opened with. */
 interface Given {
@@ -40,7 +45,8 @@ export function originFault(
     return 'The master seed given is not that of the cluster: all nodes have the same one'
   if (shards !== undefined && shards !== origin.shards)
     return `The cluster has ${origin.shards} shards and SERVICE_SHARDS asks for ${shards}: unset it`
-  if (format === undefined || format.cluster === origin.id) return undefined
+  if (format === undefined) return undefined
+  if (format.cluster === origin.id) return rowFault(dataDir, format, origin)
   if (format.cluster === undefined)
     return (
       `The data directory ${dataDir} belongs to no cluster, and the database of SERVICE_CLUSTER_URL holds the cluster ` +
@@ -57,6 +63,37 @@ export function originFault(
 export function clusterOf({ cluster }: { cluster: string | undefined }): string {
   assert(cluster !== undefined, 'the directory of a node names its cluster')
   return cluster
+}
+
+/** In what the row of a cluster differs from what the directory of its node knows. */
+function rowFault(dataDir: string, format: Format, origin: ClusterOrigin): string | undefined {
+  const compared: readonly (readonly [string, number | string, number | string])[] = [
+    ['shards', format.shards, origin.shards],
+    ['layout', format.layout, origin.layout],
+    ['token era', format.tokenEra, origin.tokenEra],
+    ['made at', format.createdAtMs, origin.createdAtMs],
+    ['fingerprint of the master seed', format.masterSeedFingerprint, origin.seedFingerprint],
+  ]
+  const seen = seenRevision(dataDir)
+  const differences = [
+    ...compared.filter(([, here, there]) => here !== there),
+    ...(origin.revision < seen ? [['revision', seen, origin.revision]] : []),
+  ].map(([name, here, there]) => `${name} ${there} where the directory has ${here}`)
+  if (differences.length === 0) return undefined
+  return (
+    `The database of SERVICE_CLUSTER_URL holds another row of the cluster ${origin.id} than the data directory ${dataDir} ` +
+    `knows: ${differences.join('; ')}. Either went back to an earlier state or was changed: find out which`
+  )
+}
+
+/** The last revision of its cluster's row that a start of a node on a directory has seen; 0 where none has. */
+export function seenRevision(dataDir: string): number {
+  return Number(/^\d{1,15}$/.exec(readIfThere(join(dataDir, revisionFile))?.trim() ?? '')?.[0] ?? 0)
+}
+
+/** Notes it; it is on disk when this returns. */
+export function noteRevision(dataDir: string, { revision }: ClusterOrigin): void {
+  if (seenRevision(dataDir) !== revision) writeDurably(join(dataDir, revisionFile), `${revision}\n`)
 }
 
 /** What format.json of a new node's directory says. */

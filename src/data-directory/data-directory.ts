@@ -16,7 +16,13 @@ import {
   unfinishedSuffix,
   writeDurably,
 } from '../base/durable-file.js'
-import { allowMissing, type ClusterOrigin, formatOfNode, originFault } from './cluster-origin.js'
+import {
+  allowMissing,
+  type ClusterOrigin,
+  formatOfNode,
+  noteRevision,
+  originFault,
+} from './cluster-origin.js'
 import { type Format, formatFile, parseFormatOf, writeFormat } from './format.js'
 import { isAuthorityFile } from './license-authority.js'
 import { placeLogs } from './log-folders.js'
@@ -181,6 +187,7 @@ function openLocked(config: DataDirectorySettings, opener: Opener): DataDirector
   // Before a store has a log: an earlier version would not read it.
   if (!made.hasLog) writeFormat(path, { ...made, hasLog: true })
   const { shards, tokenEra, cluster } = made
+  if (config.origin !== undefined) noteRevision(path, config.origin)
   const logFault =
     cluster === undefined ? placeLogs(path, storeFolders(path, shards), config.logDir) : undefined
   if (logFault !== undefined) return refuse(logFault)

@@ -22,6 +22,7 @@ import {
   freeBytes,
   openDataDirectory,
 } from '../../../src/data-directory/data-directory.js'
+import { fingerprintOf } from '../../../src/data-directory/seed-fingerprint.js'
 
 let folder: string
 let dataDir: string
@@ -241,6 +242,39 @@ describe('a later start', () => {
     close(open())
     writeFileSync(join(dataDir, 'root.key'), 'short')
     expect(refusal()).toContain('root.key')
+  })
+})
+
+describe('the directory of a node of a cluster', () => {
+  const masterSeed = Buffer.alloc(32, 7)
+  const origin = {
+    id: 'c1'.repeat(16),
+    shards: 2,
+    layout: 0,
+    seedFingerprint: fingerprintOf(masterSeed),
+    createdAtMs: 1_700_000_000_000,
+    tokenEra: 5,
+    revision: 2,
+  }
+  const rootApiKey = 'k'.repeat(32)
+
+  it('names its cluster, and opens again while the row of that is as it was', () => {
+    const directory = open({ masterSeed, rootApiKey, origin })
+    expect(directory).toMatchObject({ cluster: origin.id, shards: 2, tokenEra: 5 })
+    close(directory)
+    expect(open({ masterSeed, rootApiKey, origin: { ...origin, revision: 3 } })).toMatchObject({ shards: 2 })
+  })
+
+  it.each([
+    ['shards', { shards: 3 }, 'shards 3 where the directory has 2'],
+    ['layout', { layout: 1 }, 'layout 1 where the directory has 0'],
+    ['era of tokens', { tokenEra: 0 }, 'token era 0 where the directory has 5'],
+    ['time of making', { createdAtMs: 1 }, 'made at 1 where the directory has 1700000000000'],
+    ['revision', { revision: 1 }, 'revision 1 where the directory has 2'],
+  ])('is refused on a row of its cluster that has another %s', (_name, other, says) => {
+    close(open({ masterSeed, rootApiKey, origin }))
+    expect(refusal({ masterSeed, rootApiKey, origin: { ...origin, ...other } })).toContain(says)
+    open({ masterSeed, rootApiKey, origin })
   })
 })
 
