@@ -9,6 +9,7 @@ import { Session } from '../outbound/cluster/session.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
 import { readStanding, type ShardStanding, type Standing } from '../outbound/cluster/standing.js'
 import { describeTrouble, UntrueRow } from '../outbound/cluster/trouble.js'
+import { headerOf } from '../../workers/store/log/cluster-segment.js'
 import { clusterSettingsOf, misused, tell } from './cluster-settings.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
@@ -37,7 +38,12 @@ export async function clusterStatusCommand(args: string[]): Promise<number> {
       tell('The database holds no cluster: make one by strandfast cluster init, or cluster push')
       return exitCodes.configuration
     }
-    return await show(session, { facts, key, leaseSecs: settings.cluster.leaseSecs })
+    return await show(session, {
+      facts,
+      key,
+      leaseSecs: settings.cluster.leaseSecs,
+      masterSeed: settings.masterSeed,
+    })
   } catch (error) {
     if (error instanceof UntrueRow) {
       process.stdout.write(`NOT WELL   The database of the cluster: ${error.message}\n`)
@@ -56,12 +62,14 @@ interface Looked {
   /** Of the MACs of its rows. */
   key: Buffer
   leaseSecs: number
+  masterSeed: Buffer
 }
 
 async function show(session: Session, looked: Looked): Promise<number> {
   const { facts } = looked
   const server = await examineServer(session)
   const standing = await readStanding(session)
+  const writers = standing.shards.map((shard) => writerOf(shard, looked.masterSeed))
   const { nodes, faults } = await watched(session, looked)
   const troubles = [
     ...(facts.ready ? [] : ['The cluster is not whole: a push was cut off, or is under way']),
@@ -69,6 +77,7 @@ async function show(session: Session, looked: Looked): Promise<number> {
     ...describeFaults(faults),
     ...troublesOfNodes(nodes),
     ...troublesOfShards(facts.shards, nodes),
+    ...troublesOfLogs(facts.shards, standing.shards, writers),
   ]
   const made = new Date(facts.createdAtMs).toISOString()
   const lines = [
@@ -76,7 +85,7 @@ async function show(session: Session, looked: Looked): Promise<number> {
     `database   PostgreSQL ${server.version}, ${describeSize(standing)}`,
     `standbys   ${describeStandbys(standing)}`,
     ...describeNodes(nodes),
-    ...standing.shards.map((shard) => describeShard(shard, nodes)),
+    ...standing.shards.map((shard, at) => describeShard(shard, writers[at] ?? '', nodes)),
     ...troubles.map((trouble) => `NOT WELL   ${trouble}`),
     ...(troubles.length === 0 ? ['all is well'] : []),
   ]
@@ -136,6 +145,33 @@ function troublesOfShards(shards: number, nodes: readonly Watched[]): string[] {
   if (free.length === 0) return []
   return [
     `No node owns ${free.length === 1 ? 'shard' : 'shards'} ${free.join(', ')}: one takes over after a lease`,
+  ]
+}
+
+/** Who wrote the last segment of a shard: nobody yet in a new cluster. @returns undefined where that does not verify */
+function writerOf({ segment, last }: ShardStanding, masterSeed: Buffer): string | undefined {
+  try {
+    return headerOf({ segment, ...last }, masterSeed).writer.node
+  } catch {
+    return undefined
+  }
+}
+
+/** Logs that are not there, and those whose last segment is none of this cluster's. */
+function troublesOfLogs(
+  shards: number,
+  logs: readonly ShardStanding[],
+  writers: readonly (string | undefined)[],
+): string[] {
+  const untrue = logs.filter((log, at) => writers[at] === undefined || log.shard >= shards)
+  return [
+    ...Array.from({ length: shards }, (_none, shard) => shard)
+      .filter((shard) => !logs.some((log) => log.shard === shard))
+      .map((shard) => `The log of shard ${shard} is not there`),
+    ...untrue.map(
+      ({ shard, segment }) =>
+        `Segment ${segment} of shard ${shard} does not verify: it was changed, or written without the master seed`,
+    ),
   ]
 }
 
@@ -202,7 +238,8 @@ function secsText(secs = 0): string {
 }
 
 function describeShard(
-  { shard, segment, node, checkpoint, stateBytes }: ShardStanding,
+  { shard, segment, checkpoint, stateBytes }: ShardStanding,
+  node: string,
   nodes: readonly Watched[],
 ): string {
   const by = node === '' ? 'by nobody yet' : `by ${node}`

@@ -89,6 +89,18 @@ describe.skipIf(noPostgres)('rows of a cluster that were changed by hand', () =>
     await query('UPDATE strandfast_cluster SET token_era = 0')
   })
 
+  it('are shown as not well where they are those of the log', async () => {
+    await query("UPDATE strandfast_segments SET header = replace(header, 'node first', 'node other')")
+    await query('UPDATE strandfast_segments SET shard = 7 WHERE shard = 1')
+    const { stdout } = await status()
+    await query('UPDATE strandfast_segments SET shard = 1 WHERE shard = 7')
+    await query("UPDATE strandfast_segments SET header = replace(header, 'node other', 'node first')")
+    expect(stdout).toMatch(/^NOT WELL {3}Segment \d+ of shard 0 does not verify/m)
+    expect(stdout).toMatch(/^NOT WELL {3}Segment \d+ of shard 7 does not verify/m)
+    expect(stdout).toContain('NOT WELL   The log of shard 1 is not there')
+    expect((await status()).stdout).not.toMatch(/Segment|not there/)
+  })
+
   it('have a start refused where they are those of another cluster with the same seed', async () => {
     await query('CREATE DATABASE staging')
     const url = cluster.postgres.url.replace(/postgres$/, 'staging')

@@ -9,8 +9,8 @@ export interface ShardStanding {
   shard: number
   /** The last one. */
   segment: number
-  /** Who wrote it; nobody in a new cluster. */
-  node: string
+  /** Its header and hash, as they are there. */
+  last: { header: string; hash: Buffer }
   /** The segment of the last checkpoint. */
   checkpoint: number | undefined
   /** Of sealed rows since. */
@@ -34,15 +34,15 @@ export async function readStanding(session: Session): Promise<Standing> {
   for (const [shard, segment] of await headsOf(session)) {
     const checkpoints = new CheckpointTable(session, statements, shard)
     const [checkpoint, { stateBytes }] = [await checkpoints.lastSegment(), await checkpoints.last()]
-    shards.push({ shard, segment, node: await writerOf(session, shard, segment), checkpoint, stateBytes })
+    shards.push({ shard, segment, last: await lastOf(session, shard, segment), checkpoint, stateBytes })
   }
   return { bytes: await bytesOf(session), standbys: await standbysOf(session), shards }
 }
 
-async function writerOf(session: Session, shard: number, segment: number): Promise<string> {
+async function lastOf(session: Session, shard: number, segment: number): Promise<ShardStanding['last']> {
   const rows: unknown = await session.rows(statements.headerOf, [shard, segment])
-  if (!areHeaders(rows)) return ''
-  return /^node (\S*)/m.exec(rows[0]?.header ?? '')?.[1] ?? ''
+  const [row] = areHeaders(rows) ? rows : []
+  return row ?? { header: '', hash: Buffer.alloc(0) }
 }
 
 /** Engines that only speak PostgreSQL's protocol may not tell. */
@@ -64,6 +64,11 @@ async function standbysOf(session: Session): Promise<Standing['standbys']> {
   }
 }
 
-const areHeaders = listOf(members<{ header: string }>({ header: isText }))
+const areHeaders = listOf(
+  members<ShardStanding['last']>({
+    header: isText,
+    hash: (value): value is Buffer => Buffer.isBuffer(value),
+  }),
+)
 const areSizes = listOf(members<{ bytes: string }>({ bytes: isText }))
 const areStandbys = listOf(members<{ name: string; state: string }>({ name: isText, state: isText }))

@@ -121,7 +121,7 @@ export function statementsOf(prefix: string): ClusterStatements {
     confirm: `UPDATE ${segments} SET header = header
       WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3`,
     hashOf: `SELECT hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
-    headerOf: `SELECT header FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
+    headerOf: `SELECT header, hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
     rights: `SELECT name, privilege FROM (VALUES ${neededRights({ segments, nodes, cluster, checkpoints })})
       AS needed (name, privilege) WHERE NOT has_table_privilege(name, privilege)`,
     bytes: tables.map((name) => `SELECT pg_total_relation_size('${name}') AS bytes`).join(' UNION ALL '),
