@@ -137,7 +137,9 @@ function tellOwner(
   }
   const isOwned = writer.node !== '' && !isClosed && isAlive()
   const { shard } = store.line
-  tell({ kind: 'atEnd', shard, segment, owner: writer.node, isOwned, ageMs: steadyClock() - readAtMs })
+  const { node: owner, incarnation } = writer
+  const ageMs = steadyClock() - readAtMs
+  tell({ kind: 'atEnd', shard, segment, owner, incarnation, isClosed, isOwned, ageMs })
 }
 
 function tell(told: FollowerTold): void {

@@ -39,10 +39,19 @@ export const isFollowerOrder = (value: unknown): value is FollowerOrder =>
 /** What it tells. */
 export type FollowerTold =
   /**
-   * A store has what its log had so many milliseconds ago, or more, up to a segment; who wrote that last, and whether that is alive and has not given
-   * the shard up.
+   * A store has what its log had so many milliseconds ago, or more, up to a segment; which node wrote that last, whether it has given the
+   * shard up, and whether it has not and is alive.
    */
-  | { kind: 'atEnd'; shard: number; segment: number; owner: string; isOwned: boolean; ageMs: number }
+  | {
+      kind: 'atEnd'
+      shard: number
+      segment: number
+      owner: string
+      incarnation: number
+      isClosed: boolean
+      isOwned: boolean
+      ageMs: number
+    }
   /** A store was made from its log, and the one that was there moved to a place. */
   | { kind: 'built'; shard: number; place: string | undefined }
   /** A log could not be read, or a store not be written; it is tried again. */
@@ -57,6 +66,8 @@ const isAtEnd = members<Told<'atEnd'>>({
   shard: isNumber,
   segment: isNumber,
   owner: isText,
+  incarnation: isNumber,
+  isClosed: isFlag,
   isOwned: isFlag,
   ageMs: isNumber,
 })

@@ -110,6 +110,7 @@ export class ClusterNode implements ClusterOwner {
       nowMs: machineClock,
       connect: () => this.#connect(urls),
       changed: (members) => this.#tellMembers(members),
+      answers: ({ node: name, incarnation }) => this.#begun?.peers.reaches(name, incarnation) === true,
       trouble: (error) => this.#tellTrouble(error),
       distrusts: (faults) => tellFaults(faults, log),
       expelled: lost,
@@ -179,7 +180,7 @@ export class ClusterNode implements ClusterOwner {
       lineOf: (shard) => this.#logThread.lineOf(shard),
       alive: () => this.#row.candidates(this.members),
       ...shards,
-      reaches: (name) => peers.open.has(name),
+      reaches: (name, incarnation) => peers.reaches(name, incarnation),
       isServed: (shard) => main.parts.shards.leaseRefusal(shard) === undefined,
       async leaving(shard) {
         await Promise.all([shards.leaving(shard), owner.leaving(shard)])

@@ -30,8 +30,8 @@ export interface ClusterShardsParts {
   letGo(shard: number): Promise<void>
   /** Resolves when no front, here or in another node, sends anything more to a shard, or lets anybody in by what that has told. */
   leaving(shard: number): Promise<void>
-  /** Whether it has a link to another node. */
-  reaches(node: string): boolean
+  /** Whether it has a link to another node, as whichever incarnation where none is named. */
+  reaches(node: string, incarnation?: number): boolean
   /** Whether this node reaches who owns a shard. */
   isServed(shard: number): boolean
   /** Lets a node know that it is to have a shard, which has been given up. */
@@ -316,11 +316,14 @@ export class ClusterShards {
   }
 
   /** @returns whether the shard may be opened, or has another owner than before */
-  #atEnd(seen: Seen, { segment, owner, isOwned, ageMs }: Extract<FollowerTold, { kind: 'atEnd' }>): boolean {
+  #atEnd(seen: Seen, told: Extract<FollowerTold, { kind: 'atEnd' }>): boolean {
+    const { segment, owner, incarnation, isClosed, isOwned, ageMs } = told
     const before = seen.owner
+    // A node that says by its link that it has a lease owns its shards yet, whatever the table of nodes says.
+    const isOwner = isOwned || (!isClosed && this.#parts.reaches(owner, incarnation))
     seen.atEndMs = steadyClock() - ageMs
     // What this node could not give up in order is its own to open.
-    seen.owner = isOwned && owner !== this.#parts.node ? owner : undefined
+    seen.owner = isOwner && owner !== this.#parts.node ? owner : undefined
     // Between two looks it may have had an owner for a moment.
     if (seen.owner !== undefined || seen.segment !== segment) seen.freeSinceMs = undefined
     if (seen.owner === undefined) seen.freeSinceMs ??= steadyClock()

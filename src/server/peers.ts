@@ -67,6 +67,12 @@ export class Peers {
     return open
   }
 
+  /** Whether the link to a node is up: so it says that it has a lease, as that incarnation where one is named. */
+  reaches(node: string, incarnation?: number): boolean {
+    const { place, link } = this.#peers.get(node) ?? {}
+    return link?.isUp === true && (incarnation === undefined || incarnation === place?.incarnation)
+  }
+
   /** The link by which a shard is served; undefined where none does. */
   of(shard: number): PeerLink | undefined {
     for (const { link } of this.#peers.values()) if (link?.serves(shard) === true) return link

@@ -142,7 +142,12 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
   /** A node with a lease of a second, in a time of its own. */
   const member = async (node: string) => {
     const time = { nowMs: 0 }
-    const told = { expelled: [] as string[], faults: [] as string[], members: [] as string[] }
+    const told = {
+      expelled: [] as string[],
+      faults: [] as string[],
+      members: [] as string[],
+      linked: [] as string[],
+    }
     const lease = new LeaseMemory(undefined, () => time.nowMs)
     const nodes = await table()
     const membership = new Membership({
@@ -153,6 +158,7 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
       nowMs: () => time.nowMs,
       connect: async () => nodes,
       changed: (members) => (told.members = members.map((one) => one.node)),
+      answers: ({ node: name }) => told.linked.includes(name),
       trouble: () => {},
       distrusts: (faults) => (told.faults = describeFaults(faults)),
       expelled: (reason) => void told.expelled.push(reason),
@@ -225,6 +231,23 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     expect(other.told.expelled).toHaveLength(1)
     await postgres.query("DELETE FROM test_nodes WHERE node = 'i'")
     await watching.membership.step()
+    expect(watching.told.faults).toEqual([])
+  })
+
+  it('expels no node that says by a link that it has a lease, whatever the table says', async () => {
+    const [, watching] = [await member('m'), await member('n')]
+    await watching.membership.step()
+    watching.told.linked = ['m']
+    for (const nowMs of [400, 800, 1_200]) {
+      watching.time.nowMs = nowMs
+      await watching.membership.step()
+    }
+    expect(watching.told.members).toContain('m')
+    expect(await rowOf(await table(), 'm')).toMatchObject({ alive: true })
+    expect(watching.told.faults).toEqual([expect.stringContaining('says by its link that it has one')])
+    watching.told.linked = []
+    await watching.membership.step()
+    expect(watching.told.members).not.toContain('m')
     expect(watching.told.faults).toEqual([])
   })
 

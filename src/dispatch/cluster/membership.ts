@@ -66,6 +66,8 @@ export interface MembershipParts {
   connect(): Promise<MemberTable>
   /** Other nodes are alive than before, this one among them. */
   changed(members: readonly Member[]): void
+  /** Whether another node says by a link that it has a lease: then it is not expelled, whatever the table says. */
+  answers(node: Pick<Member, 'node' | 'incarnation'>): boolean
   /** A beat or a look failed; it is tried again. */
   trouble(error: unknown): void
   /** Other rows are not believed than before. */
@@ -185,9 +187,9 @@ export class Membership {
     const { members: rows, faults } = this.#known.believed(await this.#within(table, table.all()))
     // When the reading had ended: no beat that it did not see can be older.
     const readAtMs = nowMs()
-    this.#distrust(faults)
     const own = rows.find(({ node }) => node === last.node)
     if (own?.alive !== true || own.incarnation !== last.incarnation) {
+      this.#distrust(faults)
       this.#end()
       this.#parts.expelled(this.#whyExpelled(own, faults))
       return
@@ -201,11 +203,16 @@ export class Membership {
       readAtMs,
     )
     const gone = new Set<string>()
-    for (const { node } of this.#silence.expired(readAtMs)) {
+    for (const { node, incarnation } of this.#silence.expired(readAtMs)) {
       const over = others.find((row) => row.node === node)
-      if (over !== undefined && (hidden.includes(over) || (await this.#within(table, table.expel(over)))))
+      if (this.#parts.answers({ node, incarnation })) faults.push({ node, reason: FORKED })
+      else if (
+        over !== undefined &&
+        (hidden.includes(over) || (await this.#within(table, table.expel(over))))
+      )
         gone.add(node)
     }
+    this.#distrust(faults)
     this.#took([own, ...others.filter(({ node }) => !gone.has(node))])
   }
 
@@ -380,6 +387,7 @@ class KnownRows {
   }
 }
 
+const FORKED = 'has not changed for longer than a lease, and yet the node says by its link that it has one'
 const OLDER = 'is an earlier one that was put back'
 
 function isOlder(row: Member, known: Member | undefined): boolean {

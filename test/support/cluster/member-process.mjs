@@ -47,6 +47,7 @@ const membership = new Membership({
     const owners = assign(names, { shards: 8, copies: 2 }).map(({ owner }) => owner)
     say('members', { names, owners })
   },
+  answers: () => false,
   trouble: (error) => say('trouble', { message: error.message }),
   distrusts: (faults) => say('distrusts', { message: faults.map(({ reason }) => reason).join() }),
   expelled: () => {

@@ -47,6 +47,7 @@ export async function simulate(lives: SimulatedLives, rules: TableRules): Promis
       nowMs: clock,
       connect: async () => table,
       changed() {},
+      answers: () => false,
       trouble() {},
       distrusts() {},
       expelled() {},
