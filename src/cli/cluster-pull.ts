@@ -95,7 +95,7 @@ export interface Pull {
   target: string
   session: Session
   thread: ClusterLogThread
-  facts: ClusterFacts
+  facts: Omit<ClusterFacts, 'revision'>
   masterSeed: Buffer
   /** The form of the logs; that of nodes when absent. */
   form?: LogForm

@@ -69,7 +69,7 @@ async function show(session: Session, looked: Looked): Promise<number> {
   const { facts } = looked
   const server = await examineServer(session)
   const standing = await readStanding(session)
-  const writers = standing.shards.map((shard) => writerOf(shard, looked.masterSeed))
+  const writers = standing.shards.map((shard) => writerOf(shard, { cluster: facts.id, masterSeed: looked.masterSeed }))
   const { nodes, faults } = await watched(session, looked)
   const troubles = [
     ...(facts.ready ? [] : ['The cluster is not whole: a push was cut off, or is under way']),
@@ -149,9 +149,9 @@ function troublesOfShards(shards: number, nodes: readonly Watched[]): string[] {
 }
 
 /** Who wrote the last segment of a shard: nobody yet in a new cluster. @returns undefined where that does not verify */
-function writerOf({ segment, last }: ShardStanding, masterSeed: Buffer): string | undefined {
+function writerOf({ segment, last }: ShardStanding, keys: Parameters<typeof headerOf>[1]): string | undefined {
   try {
-    return headerOf({ segment, ...last }, masterSeed).writer.node
+    return headerOf({ segment, ...last }, keys).writer.node
   } catch {
     return undefined
   }

@@ -169,8 +169,11 @@ export function decodeClusterSegment(
   return { about, hash: Buffer.from(first.hash), changes: [...found.blocks, ...state] }
 }
 
+/** The row of a segment that has its header. */
+export type HeaderRow = Pick<SegmentRow, 'segment' | 'hash' | 'header'>
+
 /** What the header of a segment says. @throws Error as `decodeClusterSegment` does */
-export function headerOf(row: SegmentRow, keys: ClusterKeys): ClusterHeader {
+export function headerOf(row: HeaderRow, keys: ClusterKeys): ClusterHeader {
   return openHeader(row, keys).about
 }
 
@@ -201,11 +204,11 @@ function commitmentsIn(changes: readonly RowChange[]): CommitmentOf {
 }
 
 /** What is the matter with a segment. */
-export function wrong(row: SegmentRow | undefined, what: string): Error {
+export function wrong(row: Pick<SegmentRow, 'segment'> | undefined, what: string): Error {
   return new Error(`Segment ${row?.segment} of the cluster’s log ${what}`)
 }
 
-function openHeader(row: SegmentRow, { cluster, masterSeed }: ClusterKeys) {
+function openHeader(row: HeaderRow, { cluster, masterSeed }: ClusterKeys) {
   const read = readHeader(row, { masterSeed, title: TITLE })
   const of = read.field('cluster')
   if (of !== cluster) throw wrong(row, `is of another cluster, ${of}`)
@@ -214,7 +217,7 @@ function openHeader(row: SegmentRow, { cluster, masterSeed }: ClusterKeys) {
 
 /** Reads a header of a form. @throws Error where it is not what a node with this master seed wrote there */
 export function readHeader(
-  row: SegmentRow,
+  row: HeaderRow,
   { masterSeed, title }: { masterSeed: Uint8Array; title: string },
 ) {
   if (!equal(macOf(masterSeed, row.header), row.hash))
