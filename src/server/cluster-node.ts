@@ -1,12 +1,11 @@
 import { hostname } from 'node:os'
-import { join } from 'node:path'
-import { readIfThere, writeDurably } from '../base/durable-file.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { machineClock } from '../base/machine-clock.js'
 import { clusterOf } from '../data-directory/cluster-origin.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
+import { endedIncarnation, noteIncarnation } from '../data-directory/last-start.js'
 import { linkKeyOf } from '../data-directory/link-key.js'
 import { rowSecretOf } from '../data-directory/row-key.js'
 import { BEATS_PER_LEASE, LEASE_MARGIN } from '../dispatch/cluster/lease.js'
@@ -32,9 +31,6 @@ import { LinkOwner } from './link-owner.js'
 import type { Peers } from './peers.js'
 import type { MainCallParts } from './main-calls.js'
 import type { Standing } from './state.js'
-
-/** The file in a data directory that says as which incarnation of which node it was used last. */
-const incarnationFile = 'node.incarnation'
 
 /** Beats without a failure after which one is an outage of its own. */
 const QUIET_TICKS = 2
@@ -125,12 +121,11 @@ export class ClusterNode implements ClusterOwner {
     const { settings, directory, lost } = this.#parts
     const { urls, node, leaseSecs } = settings
     const patienceMs = leaseSecs * 1_000 * LEASE_MARGIN
-    const file = join(directory.path, incarnationFile)
     try {
       await this.#listen()
       this.#tellOwn()
-      const incarnation = await this.#membership.join(endedOf(readIfThere(file), node))
-      writeDurably(file, `${node} ${incarnation}\n`)
+      const incarnation = await this.#membership.join(endedIncarnation(directory.path, node))
+      noteIncarnation(directory.path, { node, incarnation })
       await this.#membership.step()
     } catch (error) {
       throw new Error(`The node ${node} cannot join its cluster: ${describeTrouble(error)}`, { cause: error })
@@ -386,10 +381,4 @@ export class ClusterNode implements ClusterOwner {
     if (isCutOff) log.error('the database of the cluster cannot be reached: answering nothing until it can')
     else log.warn('the database of the cluster can be reached again')
   }
-}
-
-/** The incarnation of a node whose process ran on this directory, which this one has locked: so that has ended. */
-function endedOf(kept: string | undefined, node: string): number | undefined {
-  const [name, incarnation] = kept?.trim().split(' ') ?? []
-  return name === node ? Number(incarnation) : undefined
 }

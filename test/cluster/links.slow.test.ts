@@ -1,5 +1,7 @@
-import { connect } from 'node:net'
 import { once } from 'node:events'
+import { copyFileSync, mkdirSync } from 'node:fs'
+import { connect } from 'node:net'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { issueLicense } from '../../dist/src/auth/license.js'
 import { keyPairFromSeed } from '../../dist/src/strand/keys.js'
@@ -156,6 +158,20 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
       await once(socket, 'close')
     }
     expect((await write(second, 'notes', 2)).status).toBe(201)
+  })
+
+  it('are not replaced by a copy of their directory while they are alive', async () => {
+    const copy = cluster.place('copy')
+    mkdirSync(copy, { mode: 0o700 })
+    for (const name of ['format.json', 'node.incarnation'])
+      copyFileSync(join(first.dataDir, name), join(copy, name))
+    const started = await cluster.run(['serve', '--data-dir', copy, '--port', '0'], {
+      ...env,
+      SERVICE_CLUSTER_NODE: 'first',
+    })
+    expect(started.status).toBe(1)
+    expect(started.stderr).toContain('is alive: names of nodes are given once')
+    expect((await write(first, 'notes', 3)).status).toBe(201)
   })
 
   it('go on with the shards of one that is killed, and every answered write is there', async () => {
