@@ -3,8 +3,11 @@ import { assert, unreachable } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { CheckpointTable } from '../src/outbound/cluster/checkpoints.js'
+import { hashOf } from '../src/outbound/cluster/heads.js'
+import { KnownEnd } from '../src/outbound/cluster/known-end.js'
+import { describeLoss, lossOf } from '../src/outbound/cluster/loss.js'
 import { NodeTable } from '../src/outbound/cluster/nodes.js'
-import { SegmentRegister, type AppendOutcome } from '../src/outbound/cluster/register.js'
+import { SegmentRegister, type AppendOutcome, type Place } from '../src/outbound/cluster/register.js'
 import { statementsOf } from '../src/outbound/cluster/statements.js'
 import { describeTrouble } from '../src/outbound/cluster/trouble.js'
 import { Writers } from '../src/outbound/cluster/writers.js'
@@ -17,6 +20,7 @@ import {
   type ClusterLogFigures,
   type LogAnswer,
   type LogRequest,
+  type SegmentName,
   type ShardLine,
 } from '../src/protocol/cluster-log-messages.js'
 
@@ -33,6 +37,8 @@ const { urls, tables, rows: secret, patienceMs } = given
 const writers = new Writers(patienceMs)
 const statements = statementsOf(tables)
 const figures: ClusterLogFigures = { ...noClusterFigures }
+/** What this node knows to be durable of the logs, by the paths of the files. */
+const ends = new Map<string, KnownEnd>()
 
 parent.on('message', (message: unknown) => {
   if (message === endLog) process.exit()
@@ -42,7 +48,7 @@ parent.on('message', (message: unknown) => {
 setInterval(() => parent.postMessage(figures), limits.clusterFiguresMs).unref()
 
 /** Carries out what a shard asks for, one after the other, until it closes its line. */
-function serve({ shard, port, answers }: ShardLine): void {
+function serve({ shard, port, answers, known }: ShardLine): void {
   const connected = () => void (figures.connections += 1)
   const register = new SegmentRegister({
     urls,
@@ -60,7 +66,7 @@ function serve({ shard, port, answers }: ShardLine): void {
   let last = Promise.resolve()
   port.on('message', (request: unknown) => {
     assert(isLogRequest(request), 'a shard asks in a way that this version knows')
-    last = last.then(async () => answer(await carryOut(register, shard, request)))
+    last = last.then(async () => answer(await carryOut({ register, shard, known }, request)))
   })
   port.on('close', () => void last.then(() => closeRegister(register, port)))
 }
@@ -70,41 +76,97 @@ async function closeRegister(register: SegmentRegister, port: MessagePort): Prom
   await register.close()
 }
 
-async function carryOut(register: SegmentRegister, shard: number, request: LogRequest): Promise<LogAnswer> {
-  if (request.kind === 'append') return append(register, shard, request)
+/** What requests of a line are carried out with. */
+interface Served extends Pick<ShardLine, 'shard' | 'known'> {
+  register: SegmentRegister
+}
+
+async function carryOut(served: Served, request: LogRequest): Promise<LogAnswer> {
+  if (request.kind === 'append') return append(served, request)
   try {
-    return await keepOrRead(register, shard, request)
+    return await keepOrRead(served, request)
   } catch (error) {
     return { kind: 'failed', reason: describeTrouble(error) }
   }
 }
 
 async function append(
-  register: SegmentRegister,
-  shard: number,
+  served: Served,
   { before, after, header, parts, rewrites }: Extract<LogRequest, { kind: 'append' }>,
 ): Promise<LogAnswer> {
+  const { register, shard, known } = served
   const sinceMs = steadyClock()
-  const outcome = await register.append(
-    { number: before.segment, hash: bufferOf(before.hash) },
-    {
-      shard,
-      number: after.segment,
-      hash: bufferOf(after.hash),
-      header,
-      parts: parts.map(({ blocks, state }) => ({
-        blocks: bufferOf(blocks),
-        state: state === null ? null : bufferOf(state),
-      })),
-      rewrites: rewrites.map(({ hash, blocks, ...more }) => ({
-        ...more,
-        hash: bufferOf(hash),
-        blocks: bufferOf(blocks),
-      })),
-    },
-  )
+  const outcome = await register.append(placeOf(before), {
+    shard,
+    ...placeOf(after),
+    header,
+    parts: parts.map(({ blocks, state }) => ({
+      blocks: bufferOf(blocks),
+      state: state === null ? null : bufferOf(state),
+    })),
+    rewrites: rewrites.map(({ hash, blocks, ...more }) => ({
+      ...more,
+      hash: bufferOf(hash),
+      blocks: bufferOf(blocks),
+    })),
+  })
   count(outcome, (steadyClock() - sinceMs) / 1_000)
+  if (outcome.kind === 'lost') return { kind: 'appended', became: 'lost', reason: await lossText(served) }
+  try {
+    // Before anything is answered upon it.
+    if (outcome.kind === 'durable') await keep(known, placeOf(after))
+  } catch (error) {
+    const reason = `this node could not note that it is durable: ${describeTrouble(error)}`
+    return { kind: 'appended', became: 'unknown', reason }
+  }
   return { kind: 'appended', became: outcome.kind, reason: reasonOf(outcome) }
+}
+
+/** What of the log is missing that this node knows to be durable; an empty text where nothing is, or that cannot be found out. */
+async function lossText(served: Served): Promise<string> {
+  try {
+    return (await compare(served)).loss
+  } catch {
+    return ''
+  }
+}
+
+/** Compares what this node knows of the log with the log. */
+async function compare({ register, shard, known: path }: Served): Promise<LogAnswer & { kind: 'known' }> {
+  const known = path === undefined ? undefined : endAt(path).place
+  if (known === undefined) return { kind: 'known', segment: -1, loss: '' }
+  const loss = await register.use((session) => lossOf(session, statements, { shard, known }))
+  return { kind: 'known', segment: known.number, loss: loss === undefined ? '' : describeLoss(loss) }
+}
+
+async function isInLog({ register, shard }: Served, name: SegmentName): Promise<boolean> {
+  const { number: segment, hash } = placeOf(name)
+  const there = await register.use((session) => hashOf(session, statements, { shard, segment }))
+  return there?.equals(hash) === true
+}
+
+/**
+ * Notes the last segment that is durable.
+ * @param synced whether it is on disk when this resolves, or soon afterwards, where nothing is answered upon it
+ * @throws Error of the file system: the file is opened anew the next time
+ */
+async function keep(path: string | undefined, place: Place, synced: 'now' | 'soon' = 'now'): Promise<void> {
+  if (path === undefined) return
+  const end = endAt(path)
+  try {
+    await end.keep(place)
+    if (synced === 'now') await end.synced
+  } catch (error) {
+    ends.delete(path)
+    await end.close().catch(() => undefined)
+    throw error
+  }
+}
+
+function endAt(path: string): KnownEnd {
+  const end = ends.get(path) ?? new KnownEnd(path)
+  ends.set(path, end)
+  return end
 }
 
 function count({ kind }: AppendOutcome, secs: number): void {
@@ -119,12 +181,19 @@ function reasonOf(outcome: AppendOutcome): string {
 }
 
 async function keepOrRead(
-  register: SegmentRegister,
-  shard: number,
+  served: Served,
   request: Exclude<LogRequest, { kind: 'append' }>,
 ): Promise<LogAnswer> {
+  const { register, shard, known } = served
   if (request.kind === 'read')
     return { kind: 'rows', rows: await register.read(shard, request.after, request) }
+  if (request.kind === 'known') return compare(served)
+  if (request.kind === 'confirm') {
+    const { there, durable } = request
+    const isThere = there === null || (await isInLog({ register, shard }, there))
+    if (isThere && durable !== null) await keep(known, placeOf(durable), 'soon')
+    return { kind: 'confirmed', isThere }
+  }
   if (request.kind === 'isAlive') {
     const rows = await register.use((session) => new NodeTable(session, statements, { secret }).all())
     return { kind: 'isAlive', alive: writers.isAlive(request, rows, steadyClock()) }
@@ -134,7 +203,7 @@ async function keepOrRead(
 
 async function keepOrReadState(
   checkpoints: CheckpointTable,
-  request: Exclude<LogRequest, { kind: 'append' | 'read' | 'isAlive' }>,
+  request: Exclude<LogRequest, { kind: 'append' | 'read' | 'known' | 'confirm' | 'isAlive' }>,
 ): Promise<LogAnswer> {
   switch (request.kind) {
     case 'lastCheckpoint': {
@@ -155,6 +224,10 @@ async function keepOrReadState(
     default:
       return unreachable(request)
   }
+}
+
+function placeOf({ segment, hash }: SegmentName): Place {
+  return { number: segment, hash: bufferOf(hash) }
 }
 
 /** What a message carries has lost its class. */

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import { assert, unreachable } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
+import { hasLostLog } from '../src/base/fenced.js'
 import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import {
@@ -11,6 +12,7 @@ import {
   isFollowerOrder,
   isFollowerSettings,
 } from '../src/protocol/follower-messages.js'
+import { LeaseMemory } from '../src/protocol/lease-memory.js'
 import { FollowedStore } from './store/log/followed-store.js'
 import { LogLine } from './store/log/log-line.js'
 import type { NodeStore } from './store/log/node-store.js'
@@ -24,7 +26,8 @@ assert(!isMainThread && parentPort !== null, 'logs are followed in a thread of t
 const parent = parentPort
 const given: unknown = workerData
 assert(isFollowerSettings(given), 'who follows is handed its settings')
-const { cluster } = given
+const { cluster, leaseMs } = given
+const lease = new LeaseMemory(given.lease)
 const secret = { cluster, masterSeed: Buffer.from(given.masterSeed), random: pooledRandom() }
 
 /** A store that is followed, once it is open. */
@@ -63,10 +66,14 @@ async function round(): Promise<void> {
     if (stop.signal.aborted) return
     try {
       const readAtMs = steadyClock()
+      // Looked at first: what is read now is seen later than that beat was sent.
+      const beatMs = lease.untilMs - leaseMs
       await readOn(followed)
+      followed.opened?.confirm(beatMs)
       tellOwner(followed, { readAtMs, alive })
     } catch (error) {
-      tell({ kind: 'failed', shard, reason: String(error) })
+      if (error instanceof Error && hasLostLog(error)) tell({ kind: 'lost', shard, reason: error.message })
+      else tell({ kind: 'failed', shard, reason: String(error) })
       // What it has may be of another history: it is looked at from the beginning.
       await followed.opened?.close()
       followed.opened = undefined

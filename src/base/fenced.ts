@@ -21,7 +21,7 @@ export function isHeld({ message }: Error): boolean {
 /** How the thread of a shard ends whose log in the cluster's database lacks something that was durable. */
 export const lostLogMessage = 'The cluster’s log has lost what it had acknowledged'
 
-/** Whether a thread ended so: what its node has told is true no more. */
+/** Whether a thread ended so: what its node has told is true no more. What is missing may be said behind. */
 export function hasLostLog({ message }: Error): boolean {
-  return message === lostLogMessage
+  return message.startsWith(lostLogMessage)
 }

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { isDirectoryOf } from '../data-directory/cluster-origin.js'
 import { rowKeyOf } from '../data-directory/row-key.js'
 import type { ClusterFacts } from '../outbound/cluster/facts.js'
 import { factsOf } from '../outbound/cluster/make.js'
+import { lossesIn } from '../outbound/cluster/loss.js'
 import { NodeTable, type NodeRow, type RowFault } from '../outbound/cluster/nodes.js'
 import { describeFaults, differences, leaseMsOf, type NodeTold, readTold } from '../dispatch/cluster/told.js'
 import { examineServer, type ServerFacts } from '../outbound/cluster/server-check.js'
@@ -43,6 +45,7 @@ export async function clusterStatusCommand(args: string[]): Promise<number> {
       key,
       leaseSecs: settings.cluster.leaseSecs,
       masterSeed: settings.masterSeed,
+      dataDir: settings.config.dataDir,
     })
   } catch (error) {
     if (error instanceof UntrueRow) {
@@ -63,16 +66,21 @@ interface Looked {
   key: Buffer
   leaseSecs: number
   masterSeed: Buffer
+  /** Of a node, where this machine has one. */
+  dataDir: string
 }
 
 async function show(session: Session, looked: Looked): Promise<number> {
   const { facts } = looked
   const server = await examineServer(session)
   const standing = await readStanding(session)
-  const writers = standing.shards.map((shard) => writerOf(shard, { cluster: facts.id, masterSeed: looked.masterSeed }))
+  const writers = standing.shards.map((shard) =>
+    writerOf(shard, { cluster: facts.id, masterSeed: looked.masterSeed }),
+  )
   const { nodes, faults } = await watched(session, looked)
   const troubles = [
     ...(facts.ready ? [] : ['The cluster is not whole: a push was cut off, or is under way']),
+    ...(await lossesHere(session, looked)),
     ...troublesOfDatabase(server, standing),
     ...describeFaults(faults),
     ...troublesOfNodes(nodes),
@@ -91,6 +99,17 @@ async function show(session: Session, looked: Looked): Promise<number> {
   ]
   process.stdout.write(`${lines.map(printable).join('\n')}\n`)
   return troubles.length === 0 ? exitCodes.fine : exitCodes.foundWrong
+}
+
+/** What the log lacks of what the data directory knows, where it is that of a node. */
+async function lossesHere(session: Session, { facts, dataDir }: Looked): Promise<string[]> {
+  if (!isDirectoryOf(dataDir, facts.id)) return []
+  const found = await lossesIn(dataDir, {
+    session,
+    statements: statementsOf(clusterTables),
+    shards: facts.shards,
+  })
+  return found.map((loss) => `The data directory ${dataDir}: ${loss}`)
 }
 
 function troublesOfDatabase({ faults, replicated }: ServerFacts, { standbys }: Standing): string[] {
@@ -115,6 +134,8 @@ function troublesOfNodes(nodes: readonly Watched[]): string[] {
       ({ row: { node, address } }) =>
         `The node ${node} on ${address} is silent: it died, or cannot reach the database`,
     )
+  for (const { row, told } of alive)
+    if (told.refuses !== undefined) troubles.push(`The node ${row.node} refuses to serve: ${told.refuses}`)
   if (alive.length === 0) troubles.push('No node is alive')
   else if (serving.length === 0)
     troubles.push('No node serves: one of those that are alive takes over after a lease')
@@ -149,7 +170,10 @@ function troublesOfShards(shards: number, nodes: readonly Watched[]): string[] {
 }
 
 /** Who wrote the last segment of a shard: nobody yet in a new cluster. @returns undefined where that does not verify */
-function writerOf({ segment, last }: ShardStanding, keys: Parameters<typeof headerOf>[1]): string | undefined {
+function writerOf(
+  { segment, last }: ShardStanding,
+  keys: Parameters<typeof headerOf>[1],
+): string | undefined {
   try {
     return headerOf({ segment, ...last }, keys).writer.node
   } catch {
@@ -219,8 +243,9 @@ function describeNodes(nodes: readonly Watched[]): string[] {
 function describeNode({ row, told, state }: Watched): string {
   if (state === 'stopped') return `stopped, was on ${row.address}`
   if (state === 'silent') return `SILENT, was on ${row.address}`
-  const { servesSinceMs: since, owned = [], held = [], lagSecs, version } = told
+  const { servesSinceMs: since, owned = [], held = [], lagSecs, version, refuses } = told
   const where = `on ${row.address}, version ${version}, joined ${new Date(row.incarnation).toISOString()}, lease ${leaseMsOf(row) / 1_000} s`
+  if (refuses !== undefined) return `REFUSES to serve, ${where}`
   const copies = held.length - owned.length
   const kept =
     lagSecs === undefined ? '' : `, ${plural(copies, 'copy', 'copies')}, ${secsText(lagSecs)} behind`

@@ -42,6 +42,12 @@ const subcommands: readonly Subcommand[] = [
     run: async (args) => (await import('./cluster-status.js')).clusterStatusCommand(args),
   },
   {
+    name: 'accept-loss',
+    usage: 'accept-loss --shard N --from SEGMENT [--data-dir DIR]',
+    summary: 'Has a stopped node go on although the log lacks durable segments that it knows',
+    run: async (args) => (await import('./cluster-accept-loss.js')).clusterAcceptLossCommand(args),
+  },
+  {
     name: 'check',
     usage: 'check URL',
     summary: 'Shows whether a database can hold the log of a cluster',

@@ -1,8 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../base/assert.js'
-import { makeDirectory, readIfThere, unfinishedSuffix, writeDurably } from '../base/durable-file.js'
-import type { Format } from './format.js'
+import {
+  isFileSystemError,
+  makeDirectory,
+  readIfThere,
+  unfinishedSuffix,
+  writeDurably,
+} from '../base/durable-file.js'
+import { type Format, parseFormatOf } from './format.js'
 import { fingerprintOf } from './seed-fingerprint.js'
 
 /** The cluster that the data directory of a node is a copy of. */
@@ -94,6 +100,17 @@ export function seenRevision(dataDir: string): number {
 /** Notes it; it is on disk when this returns. */
 export function noteRevision(dataDir: string, { revision }: ClusterOrigin): void {
   if (seenRevision(dataDir) !== revision) writeDurably(join(dataDir, revisionFile), `${revision}\n`)
+}
+
+/** Whether a data directory is that of a node of a cluster, so far as it can be read. */
+export function isDirectoryOf(dataDir: string, id: string): boolean {
+  try {
+    const format = parseFormatOf(dataDir)
+    return typeof format === 'object' && format.cluster === id
+  } catch (error) {
+    if (isFileSystemError(error)) return false
+    throw error
+  }
 }
 
 /** What format.json of a new node's directory says. */

@@ -18,8 +18,18 @@ export class ClusterLogThread {
   /** Whether the process ends, for whoever waits for an answer. */
   readonly #ends = new Int32Array(new SharedArrayBuffer(4))
 
-  /** @param died called when it ends by itself: no shard can go on then */
-  constructor(settings: ClusterLogSettings, died: (error: Error) => void) {
+  readonly #knownPath: ((shard: number) => string) | undefined
+
+  /**
+   * @param died called when it ends by itself: no shard can go on then
+   * @param knownPath the file of a shard that says what this node knows to be durable of its log
+   */
+  constructor(
+    settings: ClusterLogSettings,
+    died: (error: Error) => void,
+    knownPath?: (shard: number) => string,
+  ) {
+    this.#knownPath = knownPath
     this.#worker = new Worker(new URL('../../workers/cluster-log.js', import.meta.url), {
       workerData: settings,
       name: 'cluster-log',
@@ -49,7 +59,8 @@ export class ClusterLogThread {
 
   lineOf(shard: number): ShardLine {
     const { port1, port2 } = new MessageChannel()
-    const line = { shard, answers: new SharedArrayBuffer(4), ends: this.#ends.buffer }
+    const known = this.#knownPath?.(shard)
+    const line = { shard, answers: new SharedArrayBuffer(4), ends: this.#ends.buffer, known }
     this.#worker.postMessage({ ...line, port: port2 }, [port2])
     return { ...line, port: port1 }
   }

@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { steadyClock } from '../base/clock.js'
-import { hasLostLog, isFenced, isHeld } from '../base/fenced.js'
+import { hasLostLog, isFenced, isHeld, lostLogMessage } from '../base/fenced.js'
 import { limits } from '../base/limits.js'
 import type { Command, Outcome, ShardSettings, StreamEvent } from '../protocol/messages.js'
 import type { Notice } from '../protocol/notices.js'
@@ -280,7 +280,8 @@ export class ShardThreads {
       return
     }
     if (hasLostLog(error)) {
-      this.lose(shard, 'the database of the cluster has lost what it had acknowledged')
+      const what = error.message.slice(lostLogMessage.length)
+      this.lose(shard, `the database of the cluster has lost what it had acknowledged${what}`)
       return
     }
     const released = this.#listener?.died(shard, error)

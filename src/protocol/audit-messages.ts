@@ -6,6 +6,7 @@ import type { WriteOptions } from './command-options.js'
 export type AuditEntry =
   | { type: 'sys/imported'; body: ImportTold }
   | { type: 'sys/restored'; body: RestoreTold }
+  | { type: 'sys/loss_accepted'; body: LossAccepted }
   | { type: 'sys/license'; body: LicenseTold }
 
 /** An import, before its first change and at its end. */
@@ -36,6 +37,24 @@ export interface RestoreTold {
   backup_version: string
   /** RFC 6962 root over the chain heads of the backup. */
   heads_root: string
+}
+
+/** Durable segments of a cluster's log that are missing, which was accepted at a node. */
+export interface LossAccepted {
+  accepted_at_ms: number
+  node: string
+  shard: number
+  /** The first segment that is missing. */
+  from_segment: number
+  /** The last one that the node knew to be durable. */
+  known: SegmentTold
+  /** What the log had of that number, or its last segment; null where it had none. */
+  there: SegmentTold | null
+}
+
+interface SegmentTold {
+  segment: number
+  hash: string
 }
 
 /** The license that the add-on uses from now on; never the license key. */

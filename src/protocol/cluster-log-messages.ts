@@ -1,5 +1,15 @@
 import { MessagePort } from 'node:worker_threads'
-import { isBytes, isFlag, isNumber, isText, listOf, members, oneOf, type Check } from '../base/shape.js'
+import {
+  isBytes,
+  isFlag,
+  isNumber,
+  isText,
+  listOf,
+  members,
+  oneOf,
+  optional,
+  type Check,
+} from '../base/shape.js'
 
 /*
  * What a shard's thread and the thread of the cluster's log say to each other (docs/adr/0044-cluster-log.md), by a port of
@@ -29,6 +39,8 @@ export interface ShardLine {
   answers: SharedArrayBuffer
   /** One number, 32 bits, of all lines: 1 when the process ends and nobody is to wait for an answer. */
   ends: SharedArrayBuffer
+  /** The file that says what the node knows to be durable of the log; absent for a reader of logs that is no node. */
+  known?: string | undefined
 }
 
 /** The lines of one shard: its checkpoints are written while it appends. */
@@ -55,6 +67,7 @@ export const isShardLine = members<ShardLine>({
   port: (value): value is MessagePort => value instanceof MessagePort,
   answers: isShared,
   ends: isShared,
+  known: optional(isText),
 })
 
 export const areClusterLines = members<ClusterLines>({
@@ -106,6 +119,10 @@ export type LogRequest =
   | { kind: 'lastCheckpoint' }
   | { kind: 'checkpointPart'; segment: number; part: number }
   | ({ kind: 'putCheckpoint' } & CheckpointPart)
+  /** What the node knows to be durable, and what the log lacks of it. */
+  | { kind: 'known' }
+  /** Whether the log has a segment, where one is given; where it has, another one is noted as durable. */
+  | { kind: 'confirm'; there: SegmentName | null; durable: SegmentName | null }
   /** Whether a node is alive, as an incarnation of it. */
   | { kind: 'isAlive'; node: string; incarnation: number }
 
@@ -127,6 +144,9 @@ export type LogAnswer =
   | { kind: 'lastCheckpoint'; head: Uint8Array | null; stateBytes: number }
   | { kind: 'checkpointPart'; state: Uint8Array | null }
   | { kind: 'kept' }
+  /** Segment -1 where nothing is known; an empty text where nothing is missing. */
+  | { kind: 'known'; segment: number; loss: string }
+  | { kind: 'confirmed'; isThere: boolean }
   | { kind: 'isAlive'; alive: boolean }
   | { kind: 'failed'; reason: string }
 
@@ -173,6 +193,7 @@ export const isClusterLogFigures = members<ClusterLogFigures>({
 const isState: Check<Uint8Array | null> = (value) => value === null || isBytes(value)
 const isPart = members<SegmentPart>({ blocks: isBytes, state: isState })
 const isName = members<SegmentName>({ segment: isNumber, hash: isBytes })
+const isNameOrNone: Check<SegmentName | null> = (value) => value === null || isName(value)
 
 /** Of a union, the check of each kind. */
 function anyOf<Found>(...checks: readonly Check<Found>[]): Check<Found> {
@@ -206,6 +227,12 @@ export const isLogRequest: Check<LogRequest> = anyOf<LogRequest>(
     part: isNumber,
     state: isBytes,
   }),
+  members<Asked<'known'>>({ kind: oneOf('known') }),
+  members<Asked<'confirm'>>({
+    kind: oneOf('confirm'),
+    there: isNameOrNone,
+    durable: isNameOrNone,
+  }),
   members<Asked<'isAlive'>>({ kind: oneOf('isAlive'), node: isText, incarnation: isNumber }),
 )
 
@@ -231,6 +258,8 @@ export const isLogAnswer: Check<LogAnswer> = anyOf<LogAnswer>(
   members<Answered<'lastCheckpoint'>>({ kind: oneOf('lastCheckpoint'), head: isState, stateBytes: isNumber }),
   members<Answered<'checkpointPart'>>({ kind: oneOf('checkpointPart'), state: isState }),
   members<Answered<'kept'>>({ kind: oneOf('kept') }),
+  members<Answered<'known'>>({ kind: oneOf('known'), segment: isNumber, loss: isText }),
+  members<Answered<'confirmed'>>({ kind: oneOf('confirmed'), isThere: isFlag }),
   members<Answered<'isAlive'>>({ kind: oneOf('isAlive'), alive: isFlag }),
   members<Answered<'failed'>>({ kind: oneOf('failed'), reason: isText }),
 )

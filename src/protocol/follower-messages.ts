@@ -8,11 +8,16 @@ export interface FollowerSettings {
   masterSeed: Uint8Array
   /** The cluster's id, 32 hex digits. */
   cluster: string
+  /** That of the node's lease (lease-memory.ts), and its length. */
+  lease: SharedArrayBuffer
+  leaseMs: number
 }
 
 export const isFollowerSettings: Check<FollowerSettings> = members<FollowerSettings>({
   masterSeed: isBytes,
   cluster: isText,
+  lease: (value): value is SharedArrayBuffer => value instanceof SharedArrayBuffer,
+  leaseMs: isNumber,
 })
 
 /** What it is told. */
@@ -54,6 +59,8 @@ export type FollowerTold =
     }
   /** A store was made from its log, and the one that was there moved to a place. */
   | { kind: 'built'; shard: number; place: string | undefined }
+  /** A log lacks what this node knows to be durable. */
+  | { kind: 'lost'; shard: number; reason: string }
   /** A log could not be read, or a store not be written; it is tried again. */
   | { kind: 'failed'; shard: number; reason: string }
   /** A store is closed. */
@@ -72,8 +79,9 @@ const isAtEnd = members<Told<'atEnd'>>({
   ageMs: isNumber,
 })
 const isBuilt = members<Told<'built'>>({ kind: oneOf('built'), shard: isNumber, place: optional(isText) })
+const isLost = members<Told<'lost'>>({ kind: oneOf('lost'), shard: isNumber, reason: isText })
 const isFailed = members<Told<'failed'>>({ kind: oneOf('failed'), shard: isNumber, reason: isText })
 const isReleased = members<Told<'released'>>({ kind: oneOf('released'), shard: isNumber })
 
 export const isFollowerTold = (value: unknown): value is FollowerTold =>
-  isAtEnd(value) || isBuilt(value) || isFailed(value) || isReleased(value)
+  isAtEnd(value) || isBuilt(value) || isLost(value) || isFailed(value) || isReleased(value)

@@ -2,6 +2,7 @@ import { auditAgent } from '../base/organism-id.js'
 import type { Logger } from '../base/log.js'
 import type { Shards } from '../dispatch/shards.js'
 import type { AuditEntry, LicenseTold } from '../protocol/audit-messages.js'
+import { acceptedLosses, nameOfLoss, removeAcceptedLosses } from '../data-directory/accepted-losses.js'
 import { readRestoredMarker, removeRestoredMarker } from '../data-directory/restored-marker.js'
 
 /** What the server records at its start. */
@@ -13,7 +14,7 @@ export interface StartTold {
 
 /**
  * Makes the server's audit strand if there is none, and records on it what has changed since the last start: a restore
- * of the directory, and another license (docs/FORMAT.md, The audit strand). If that is not possible now, for example
+ * of the directory, losses of the cluster's log that were accepted, and another license (docs/FORMAT.md, The audit strand). If that is not possible now, for example
  * after the clock was set back, the next start does it.
  */
 export async function tellStart(shards: Shards, told: StartTold, log: Logger): Promise<void> {
@@ -27,6 +28,13 @@ export async function tellStart(shards: Shards, told: StartTold, log: Logger): P
     ok = (await appended(shards, { entry, changesOnly: false, key })) !== undefined
     if (ok) removeRestoredMarker(told.dataDir)
   }
+  const losses = acceptedLosses(told.dataDir)
+  for (const body of losses) {
+    const key = { caller: 'server', key: `loss ${nameOfLoss(body)}` }
+    const entry: AuditEntry = { type: 'sys/loss_accepted', body }
+    ok &&= (await appended(shards, { entry, changesOnly: false, key })) !== undefined
+  }
+  if (ok && losses.length > 0) removeAcceptedLosses(told.dataDir)
   if (ok && told.license !== undefined) {
     const entry: AuditEntry = { type: 'sys/license', body: told.license }
     ok = (await appended(shards, { entry, changesOnly: true })) !== undefined

@@ -15,6 +15,7 @@ import { ClusterLogThread } from '../dispatch/cluster-log-thread.js'
 import { unknownOwner } from '../dispatch/cluster/places.js'
 import type { ClusterOwner } from '../dispatch/shard-port.js'
 import { clusterFormat } from '../outbound/cluster/facts.js'
+import { knownEndPath } from '../outbound/cluster/known-end.js'
 import { NodeTable } from '../outbound/cluster/nodes.js'
 import { openLasting } from '../outbound/cluster/server-check.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
@@ -23,7 +24,7 @@ import { describeTrouble } from '../outbound/cluster/trouble.js'
 import { type ClusterFigures, noClusterFigures } from '../protocol/cluster-log-messages.js'
 import { LeaseMemory } from '../protocol/lease-memory.js'
 import type { ClusterConfig } from '../settings/cluster.js'
-import { ClusterRow, tellFaults } from './cluster-row.js'
+import { type Begun, ClusterRow, tellFaults } from './cluster-row.js'
 import { ClusterShards, type ClusterShardsParts } from './cluster-shards.js'
 import type { Fronts } from './fronts.js'
 import type { PeerPlace, PeersTold } from './front-messages.js'
@@ -81,7 +82,7 @@ export class ClusterNode implements ClusterOwner {
   #toldTrouble = ''
   #differences = ''
   #isReplicated: boolean | undefined
-  #begun: { shards: ClusterShards; peers: Peers } | undefined
+  #begun: Begun | undefined
   readonly #row: ClusterRow
   /** Told of the other nodes that are alive. */
   #followers: ((told: PeersTold) => void)[] = []
@@ -143,6 +144,7 @@ export class ClusterNode implements ClusterOwner {
     this.#thread = new ClusterLogThread(
       { urls: [...urls], tables: clusterTables, rows: rowSecretOf(directory), patienceMs },
       (error) => lost(`the thread of the cluster’s log ended: ${error.message}`),
+      (shard) => knownEndPath(directory.path, shard),
     )
   }
 
@@ -169,8 +171,10 @@ export class ClusterNode implements ClusterOwner {
       directory,
       log,
       lost,
+      refuse: (reason) => this.#refuse(reason),
       node,
       leaseMs: leaseSecs * 1_000,
+      lease: this.lease,
       copies,
       lineOf: (shard) => this.#logThread.lineOf(shard),
       alive: () => this.#row.candidates(this.members),
@@ -182,7 +186,7 @@ export class ClusterNode implements ClusterOwner {
       },
       offer: (to, shard) => owner.offer(to, shard),
     })
-    this.#begun = { shards: own, peers }
+    this.#begun = { shards: own, peers, standing }
     this.tellPeers((told) => peers.follow(told))
     own.begin(!this.hasOthers)
   }
@@ -214,6 +218,11 @@ export class ClusterNode implements ClusterOwner {
   /** Numbers of the shards that this node owns. */
   get owned(): number[] {
     return this.#begun?.shards.owned ?? []
+  }
+
+  /** Whether it serves nothing any more. */
+  get refuses(): boolean {
+    return this.#begun?.refusedFor !== undefined
   }
 
   /** Why this node answers nothing, before it reaches all shards. */
@@ -321,6 +330,18 @@ export class ClusterNode implements ClusterOwner {
     const { port } = this.#links
     const shownPort = linkAddress === undefined || linkAddress.port === 0 ? port : linkAddress.port
     this.#linkPlace = `${linkAddress?.host ?? hostname()}:${shownPort}`
+  }
+
+  /** Gives all shards up and answers nothing any more, but for why: until the process is started again. */
+  #refuse(reason: string): void {
+    if (this.refuses || this.#begun === undefined) return
+    this.#begun.refusedFor = reason
+    this.#begun.standing.refuseAll(refuse('unavailable', reason))
+    const { log } = this.#parts
+    log.fatal({ reason }, 'this node of the cluster refuses to serve')
+    void this.giveUp(0)
+      .catch((error: unknown) => log.error({ err: error }, 'the shards of this node could not be given up'))
+      .finally(() => this.lease.end())
   }
 
   get #key(): Buffer {

@@ -10,11 +10,15 @@ import { describeFaults, readTold, tellOwn } from '../dispatch/cluster/told.js'
 import type { ClusterShards } from './cluster-shards.js'
 import type { PeerPlace } from './front-messages.js'
 import type { Peers } from './peers.js'
+import type { Standing } from './state.js'
 
 /** What a node has, once it has begun. */
-interface Begun {
+export interface Begun {
   shards: ClusterShards
   peers: Peers
+  standing: Standing
+  /** Why it serves nothing any more: a log lacks what it knows to be durable. */
+  refusedFor?: string
 }
 
 /** Beats after which a node has not just started: those of three leases. */
@@ -35,6 +39,7 @@ export class ClusterRow {
 
   /** What it tells now. @param link where it takes links */
   text(link: string, members: readonly Member[], begun: Begun | undefined): string {
+    if (begun?.refusedFor !== undefined) return tellOwn({ version, link, refuses: begun.refusedFor })
     if (begun === undefined) return tellOwn({ version, link })
     const { owned, held, count, lagSecs } = begun.shards
     this.#servesSinceMs = owned.length === 0 ? undefined : (this.#servesSinceMs ?? systemClock())
@@ -71,13 +76,14 @@ export class ClusterRow {
     this.#stopping.add(nameOf(node))
   }
 
-  /** The nodes that are alive and stay so, as those that may own shards. */
+  /** The nodes that are alive, stay so and do not refuse to serve, as those that may own shards. */
   candidates(members: readonly Member[]): Candidate[] {
     const names = new Set(members.map(nameOf))
     for (const name of this.#stopping) if (!names.has(name)) this.#stopping.delete(name)
     const staying = members.filter((member) => !this.#stopping.has(nameOf(member)))
-    return staying.map((member) => {
-      const { isReady = false, held = [] } = readTold(member)
+    return staying.flatMap((member) => {
+      const { isReady = false, held = [], refuses } = readTold(member)
+      if (refuses !== undefined) return []
       const isSettled = member.beat >= SETTLED_BEATS
       return { node: member.node, isReady, isSettled, holds: held }
     })

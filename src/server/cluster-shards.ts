@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { setTimeout as pause } from 'node:timers/promises'
 import { steadyClock } from '../base/clock.js'
-import { isHeld } from '../base/fenced.js'
+import { hasLostLog, isHeld } from '../base/fenced.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { clusterOf } from '../data-directory/cluster-origin.js'
@@ -12,6 +12,7 @@ import { Follower } from '../dispatch/follower.js'
 import type { ShardThreads } from '../dispatch/shard-threads.js'
 import type { ShardLine } from '../protocol/cluster-log-messages.js'
 import type { FollowerTold } from '../protocol/follower-messages.js'
+import type { LeaseMemory } from '../protocol/lease-memory.js'
 
 /** What a node needs to own shards, and to follow the others. */
 export interface ClusterShardsParts {
@@ -20,6 +21,7 @@ export interface ClusterShardsParts {
   /** The name of this node. */
   node: string
   leaseMs: number
+  lease: LeaseMemory
   /** How many nodes hold each shard. */
   copies: number
   threads: ShardThreads
@@ -36,6 +38,8 @@ export interface ClusterShardsParts {
   isServed(shard: number): boolean
   /** Lets a node know that it is to have a shard, which has been given up. */
   offer(node: string, shard: number): void
+  /** The log of a shard lacks what this node knows to be durable. May be called several times. */
+  refuse(reason: string): void
   lost(reason: string): void
 }
 
@@ -241,9 +245,14 @@ export class ClusterShards {
 
   /** That which follows, from when it is needed on. */
   get #thread(): Follower {
-    const { directory, lost } = this.#parts
+    const { directory, lease, leaseMs, lost } = this.#parts
     this.#follower ??= new Follower({
-      settings: { masterSeed: directory.masterSeed, cluster: clusterOf(directory) },
+      settings: {
+        masterSeed: directory.masterSeed,
+        cluster: clusterOf(directory),
+        lease: lease.memory,
+        leaseMs,
+      },
       told: (told) => this.#told(told),
       died: (error) => lost(`the thread that follows the logs ended: ${error.message}`),
     })
@@ -261,6 +270,11 @@ export class ClusterShards {
       seen.offeredUntilMs = -Infinity
       log.info({ shard }, 'this node owns a shard')
     } catch (error) {
+      if (error instanceof Error && hasLostLog(error)) {
+        this.#parts.refuse(error.message)
+        seen.place = 'elsewhere'
+        return
+      }
       // Another node was faster.
       const isTaken = error instanceof Error && isHeld(error)
       if (!isTaken) log.error({ shard, err: error }, 'a shard could not be opened: it is tried again')
@@ -307,6 +321,9 @@ export class ClusterShards {
           { shard: told.shard, place: told.place },
           'the store of a shard was made from the log of the cluster',
         )
+        return
+      case 'lost':
+        this.#parts.refuse(told.reason)
         return
       case 'failed':
         if (!this.#failing.has(told.shard))

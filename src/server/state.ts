@@ -6,18 +6,20 @@ import type { Config } from '../settings/config.js'
 import { freeBytesOf } from '../data-directory/data-directory.js'
 
 const stopping = refuse('unavailable', 'The server is stopping')
+const refusing = refuse('unavailable', 'This node of the cluster refuses to serve: its /readyz says why')
 const storageFull = refuse('storage_full', 'The data disk is nearly full: free some of it; reads go on')
 
 /** The words of the memory of a `Standing`. */
-const words = { stopping: 0, readOnly: 1 } as const
+const words = { stopping: 0, readOnly: 1, refuses: 2 } as const
 
 /** Whether the server accepts requests, and writes, in memory that all fronts share. */
 export class Standing {
   readonly memory: SharedArrayBuffer
   readonly #words: Int32Array
+  #refusal: Refusal | undefined
 
   /** @param memory that of the main thread; new when absent */
-  constructor(memory = new SharedArrayBuffer(8)) {
+  constructor(memory = new SharedArrayBuffer(12)) {
     this.memory = memory
     this.#words = new Int32Array(memory)
   }
@@ -38,11 +40,22 @@ export class Standing {
     Atomics.store(this.#words, words.readOnly, value ? 1 : 0)
   }
 
+  /** A node of a cluster serves nothing any more. Its main thread says why. */
+  refuseAll(refusal: Refusal): void {
+    this.#refusal = refusal
+    Atomics.store(this.#words, words.refuses, 1)
+  }
+
   /** Why a node of a cluster that stands by accepts no request. Its main thread alone listens then. */
   waiting: (() => Refusal) | undefined
 
   /** Why no request is accepted now. */
-  readonly stoppingRefusal = (): Refusal | undefined => (this.stopping ? stopping : this.waiting?.())
+  readonly stoppingRefusal = (): Refusal | undefined =>
+    this.stopping ? stopping : (this.#refused ?? this.waiting?.())
+
+  get #refused(): Refusal | undefined {
+    return Atomics.load(this.#words, words.refuses) === 1 ? (this.#refusal ?? refusing) : undefined
+  }
 
   /** Whether the disk of another node, that this one takes requests for, is nearly full. */
   othersReadOnly = (): boolean => false

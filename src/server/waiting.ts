@@ -46,7 +46,7 @@ export class Waiting {
     { shards, listen }: { shards: Shards; listen(): Promise<HttpServer> },
   ): Promise<HttpServer | undefined> {
     while (shards.leaseRefusal() !== undefined) {
-      if (cluster.hasOthers && this.#http === undefined) {
+      if ((cluster.hasOthers || cluster.refuses) && this.#http === undefined) {
         this.#standing.waiting = () => cluster.refusal
         this.#http = await listen()
         this.#tellUrl(this.#http.url)

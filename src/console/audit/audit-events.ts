@@ -43,6 +43,7 @@ export const serverMeanings: Record<string, string> = {
   'sys/proposal': 'API key proposed',
   'sys/imported': 'Strand imported',
   'sys/restored': 'Server restored from a backup',
+  'sys/loss_accepted': 'Loss of the cluster’s log accepted',
   'sys/license': 'License changed',
 }
 

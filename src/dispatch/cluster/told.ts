@@ -17,6 +17,8 @@ export interface NodeTold {
   lagSecs?: number | undefined
   /** Whether it is up to the logs and reaches the others, so that it may own a share of the shards. */
   isReady?: boolean | undefined
+  /** Why it serves nothing: a log lacks what it knows to be durable. */
+  refuses?: string | undefined
 }
 
 /** Settings that have to be alike on all nodes, by their names: what a request leads to depends on them. */
@@ -82,6 +84,7 @@ const isTold = members<NodeTold>({
   owned: optional(listOf(isNumber)),
   held: optional(listOf(isNumber)),
   isReady: optional(isFlag),
+  refuses: optional(isText),
 })
 
 function settingsOf({ settingsDigest }: Pick<Member, 'settingsDigest'>): Map<string, string> {

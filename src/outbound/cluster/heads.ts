@@ -1,6 +1,6 @@
-import { isNumber, isText, listOf, members } from '../../base/shape.js'
+import { type Check, isNumber, isText, listOf, members } from '../../base/shape.js'
 import type { Session } from './session.js'
-import { clusterTables, statementsOf } from './statements.js'
+import { type ClusterStatements, clusterTables, statementsOf } from './statements.js'
 
 /** The number of the last segment of each shard, by the shard, all of one moment. */
 export async function headsOf(session: Session): Promise<Map<number, number>> {
@@ -9,4 +9,17 @@ export async function headsOf(session: Session): Promise<Map<number, number>> {
   return new Map(rows.map(({ shard, segment }) => [shard, Number(segment)]))
 }
 
+/** The hash of a segment; undefined where it is not there. */
+export async function hashOf(
+  session: Session,
+  { hashOf: statement }: ClusterStatements,
+  { shard, segment }: { shard: number; segment: number },
+): Promise<Buffer | undefined> {
+  const rows: unknown = await session.rows(statement, [shard, segment])
+  if (!areHashes(rows)) throw new Error('Expected the hash of a segment that a cluster has')
+  return rows[0]?.hash
+}
+
+const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
 const areHeads = listOf(members<{ shard: number; segment: string }>({ shard: isNumber, segment: isText }))
+const areHashes = listOf(members<{ hash: Buffer }>({ hash: isBuffer }))

@@ -1,4 +1,5 @@
 import { readFacts, type ClusterFacts } from './facts.js'
+import { lossesIn } from './loss.js'
 import { missingRights } from './rights.js'
 import { openLasting, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
@@ -13,6 +14,8 @@ export interface OpeningSettings {
   unreplicated: boolean
   /** SERVICE_ENV. */
   environment: 'development' | 'production'
+  /** The data directory where it is that of a node of a cluster, which is named by its id. */
+  directoryOf?(id: string): string | undefined
 }
 
 /** A database that was reached; sentences without a full stop. */
@@ -50,8 +53,13 @@ export async function openCluster(
   try {
     const facts = await readFacts(session, statements, settings.rowKey)
     const fault = faultOf(facts) ?? lackOfRights(await missingRights(session, statements))
-    if (facts !== undefined && fault === undefined) return { ok: true, facts, warnings }
-    return { ok: false, because: 'unfit', detail: `The database of SERVICE_CLUSTER_URL ${fault}` }
+    if (facts === undefined || fault !== undefined)
+      return { ok: false, because: 'unfit', detail: `The database of SERVICE_CLUSTER_URL ${fault}` }
+    const dataDir = settings.directoryOf?.(facts.id)
+    const losses =
+      dataDir === undefined ? [] : await lossesIn(dataDir, { session, statements, shards: facts.shards })
+    if (losses.length > 0) return { ok: false, because: 'unfit', detail: losses.join('\n') }
+    return { ok: true, facts, warnings }
   } catch (error) {
     return useless(error)
   } finally {

@@ -1,6 +1,7 @@
 import { limits } from '../../base/limits.js'
 import { type Check, isNumber, isText, listOf, members } from '../../base/shape.js'
 import { failureOf } from './answers.js'
+import { hashOf } from './heads.js'
 import { Session, type Parameter } from './session.js'
 import type { ClusterStatements } from './statements.js'
 import { describeTrouble } from './trouble.js'
@@ -197,11 +198,10 @@ export class SegmentRegister {
 
   /** Something is in the place of a segment. */
   async #whose(session: Session, segment: StoredSegment): Promise<AppendOutcome | typeof AGAIN> {
-    const rows = await session.rows(this.#parts.statements.hashOf, [segment.shard, segment.number])
-    if (!areHashes(rows)) throw new Error('Expected the hash of a segment that a cluster has')
-    const [there] = rows
+    const { shard, number } = segment
+    const there = await hashOf(session, this.#parts.statements, { shard, segment: number })
     if (there === undefined) return AGAIN
-    return there.hash.equals(segment.hash) ? this.#confirm(session, segment) : { kind: 'fenced' }
+    return there.equals(segment.hash) ? this.#confirm(session, segment) : { kind: 'fenced' }
   }
 
   /**
@@ -254,8 +254,6 @@ export class SegmentRegister {
 }
 
 const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
-
-const areHashes = listOf(members<{ hash: Buffer }>({ hash: isBuffer }))
 
 /** 64-bit numbers come as texts. */
 const areParts = listOf(

@@ -24,6 +24,8 @@ export interface ClusterStatements {
   confirm: string
   /** $1 shard, $2 segment. */
   hashOf: string
+  /** $1 shard, $2 segment: the last one before it. */
+  lastBefore: string
   /** $1 shard, $2 segment. */
   headerOf: string
   /** Tables, and what a node may not do to them that it has to. */
@@ -121,6 +123,8 @@ export function statementsOf(prefix: string): ClusterStatements {
     confirm: `UPDATE ${segments} SET header = header
       WHERE shard = $1 AND segment = $2 AND part = 0 AND hash = $3`,
     hashOf: `SELECT hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
+    lastBefore: `SELECT segment, hash FROM ${segments} WHERE shard = $1 AND segment < $2 AND part = 0
+      ORDER BY segment DESC LIMIT 1`,
     headerOf: `SELECT header, hash FROM ${segments} WHERE shard = $1 AND segment = $2 AND part = 0`,
     rights: `SELECT name, privilege FROM (VALUES ${neededRights({ segments, nodes, cluster, checkpoints })})
       AS needed (name, privilege) WHERE NOT has_table_privilege(name, privilege)`,

@@ -83,6 +83,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
         yield segment
       }
       this.#countRead()
+      this.#checkWhole()
       this.#checkFree()
     } while (!this.#open())
   }
@@ -90,6 +91,14 @@ export class ClusterLog implements SegmentLog<LogPosition> {
   #countRead(): void {
     this.#appended = this.#at.group
     this.#durable = this.#at.group
+  }
+
+  /**
+   * What was read has all that this node knows to be durable: rows may have been removed meanwhile.
+   * @throws Error where it has not
+   */
+  #checkWhole(): void {
+    if (this.#line.known() > this.#at.place.segment) throw new Lost(lostLogMessage)
   }
 
   /**
@@ -308,6 +317,6 @@ class Lost extends Error {}
 
 function failureOf({ became, reason }: Extract<LogAnswer, { kind: 'appended' }>): Error {
   if (became === 'fenced') return new Fenced(fencedMessage)
-  if (became === 'lost') return new Lost(lostLogMessage)
+  if (became === 'lost') return new Lost(reason === '' ? lostLogMessage : `${lostLogMessage}. ${reason}`)
   return new Error(`Nobody knows whether the cluster’s log has the last commit: ${reason}`)
 }

@@ -216,10 +216,7 @@ function openHeader(row: HeaderRow, { cluster, masterSeed }: ClusterKeys) {
 }
 
 /** Reads a header of a form. @throws Error where it is not what a node with this master seed wrote there */
-export function readHeader(
-  row: HeaderRow,
-  { masterSeed, title }: { masterSeed: Uint8Array; title: string },
-) {
+export function readHeader(row: HeaderRow, { masterSeed, title }: { masterSeed: Uint8Array; title: string }) {
   if (!equal(macOf(masterSeed, row.header), row.hash))
     throw wrong(row, 'was not written by a node with this master seed')
   const lines = row.header.split('\n')

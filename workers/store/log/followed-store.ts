@@ -1,6 +1,8 @@
 import { assert } from '../../../src/base/assert.js'
 import { steadyClock } from '../../../src/base/clock.js'
 import { limits } from '../../../src/base/limits.js'
+import { machineClock } from '../../../src/base/machine-clock.js'
+import type { SegmentName } from '../../../src/protocol/cluster-log-messages.js'
 import { commitDurably, type Environment, openEnvironment } from '../environment.js'
 import { Preallocation } from '../preallocation.js'
 import { Scrubber } from '../scrubber.js'
@@ -33,10 +35,18 @@ export class FollowedStore {
   readonly #room: Preallocation
   readonly #reader: ClusterReader
   readonly #log: ShardLog
+  readonly #store: NodeStore
+  /** What was read, and when, by the clock of the machine: durable where a later beat of this node is. */
+  #seen: { at: SegmentName; atMs: number } | undefined
+  /** When the beat was sent by which that was last looked at. */
+  #beatMs = -Infinity
+  /** Whether the last look found segments behind those before, so that the log had these. */
+  #hasGrown = false
   /** Since when something waits in memory that LMDB does not have; undefined while it has all. */
   #waitingSinceMs: number | undefined
 
-  private constructor(opened: Opened, found: Found) {
+  private constructor(store: NodeStore, opened: Opened, found: Found) {
+    this.#store = store
     this.found = found
     this.#environment = opened.environment
     this.#memtable = opened.memtable
@@ -56,7 +66,7 @@ export class FollowedStore {
     const room = new Preallocation(store.path, environment)
     try {
       const { log, reader } = openLogOf(store, { memtable, environment, room })
-      const followed = new FollowedStore({ memtable, environment, room, log, reader }, found)
+      const followed = new FollowedStore(store, { memtable, environment, room, log, reader }, found)
       if (log.replayed > 0) followed.#settle()
       // Also what was erased while it was brought up, or before it was closed.
       followed.#scrub()
@@ -81,9 +91,30 @@ export class FollowedStore {
    */
   readOn(): void {
     const nowMs = steadyClock()
+    const before = this.#reader.place.segment
+    this.#hasGrown = false
     if (this.#log.readOn(this.#room) > 0) this.#waitingSinceMs ??= nowMs
+    this.#hasGrown = this.#reader.place.segment > before
     if (this.#waitingSinceMs === undefined) return
     if (this.#log.erases || nowMs >= this.#waitingSinceMs + limits.clusterSettleMs) this.#settle()
+  }
+
+  /**
+   * Looks whether the log still has what was read of it, and notes what is durable. A row that is seen may be on no standby yet; a
+   * beat that was sent later and is confirmed stands behind it in the log of the database (docs/adr/0044-cluster-log.md).
+   * @param beatMs when the last beat was sent that is confirmed, by the clock of the machine
+   * @throws Error where the log has it no more: it is to be opened anew
+   */
+  confirm(beatMs: number): void {
+    if (beatMs <= this.#beatMs) return
+    this.#beatMs = beatMs
+    const durable = this.#seen !== undefined && this.#seen.atMs < beatMs ? this.#seen.at : undefined
+    const { place } = this.#reader
+    const isThere = this.#store.line.confirm({ there: this.#hasGrown ? undefined : place, durable })
+    if (!isThere)
+      throw new Error(`Segment ${place.segment} is in the cluster’s log no more: it is read again`)
+    if (durable !== undefined) this.#seen = undefined
+    this.#seen ??= { at: { ...place }, atMs: machineClock() }
   }
 
   async close(): Promise<void> {

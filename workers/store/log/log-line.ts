@@ -1,10 +1,12 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { assert } from '../../../src/base/assert.js'
+import { lostLogMessage } from '../../../src/base/fenced.js'
 import { limits } from '../../../src/base/limits.js'
 import {
   isLogAnswer,
   type LogAnswer,
   type LogRequest,
+  type SegmentName,
   type SegmentRow,
   type ShardLine,
 } from '../../../src/protocol/cluster-log-messages.js'
@@ -108,6 +110,33 @@ export class LogLine {
     if (answer.kind === 'failed') throw new Error(`The nodes of the cluster cannot be read: ${answer.reason}`)
     assert(answer.kind === 'isAlive', 'it is answered whether a node is alive')
     return answer.alive
+  }
+
+  /**
+   * The last segment that this node knows to be durable; -1 where it knows none.
+   * @throws Error where the log lacks it (`hasLostLog`), or the database cannot be read
+   */
+  known(): number {
+    this.ask({ kind: 'known' })
+    const answer = this.answer()
+    if (answer.kind === 'failed')
+      throw new Error(`What is known of the cluster’s log cannot be compared with it: ${answer.reason}`)
+    assert(answer.kind === 'known', 'it is answered what is known')
+    if (answer.loss !== '') throw new Error(`${lostLogMessage}. ${answer.loss}`)
+    return answer.segment
+  }
+
+  /**
+   * Looks whether the log has a segment, and notes another one, up to it, as durable where it has; each where it is given.
+   * @throws Error when the database cannot be read, or the file not be written
+   */
+  confirm({ there, durable }: { there: SegmentName | undefined; durable: SegmentName | undefined }): boolean {
+    if (there === undefined && durable === undefined) return true
+    this.ask({ kind: 'confirm', there: there ?? null, durable: durable ?? null })
+    const answer = this.answer()
+    if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
+    assert(answer.kind === 'confirmed', 'it is answered whether a segment is there')
+    return answer.isThere
   }
 
   /** The next rows behind a place. @throws Error when the database cannot be read */

@@ -41,10 +41,12 @@ const ASIDE = '.other'
 
 /**
  * Brings a store up to the end of its shard's log. One that is not there is made from it, and one of another history is
- * set aside first: what it has beyond the log was never acknowledged.
- * @throws Error when the database cannot be read, or the disk is full
+ * set aside first: what it has beyond the log was never acknowledged, as far as this node knows.
+ * @throws Error when the database cannot be read, or the disk is full; where the log lacks what this node knows to be durable
+ * (`hasLostLog`), and then nothing is changed
  */
 export async function bringUp(store: NodeStore): Promise<Found & { last: LastCheckpoint }> {
+  store.line.known()
   const last = lastCheckpoint(store)
   const { path } = store
   const verdict = await examine(store, last.head)

@@ -1,0 +1,130 @@
+import { systemClock } from '../base/clock.js'
+import { noteAcceptedLoss } from '../data-directory/accepted-losses.js'
+import { type IdleDirectory, isSeedOf, openIdleDirectory } from '../data-directory/data-directory.js'
+import { DamagedEnd, knownEndPath, readKnownEnd, replaceKnownEnd } from '../outbound/cluster/known-end.js'
+import { describeLoss, type Loss, lossOf } from '../outbound/cluster/loss.js'
+import { factsOf } from '../outbound/cluster/make.js'
+import type { Place } from '../outbound/cluster/register.js'
+import type { Session } from '../outbound/cluster/session.js'
+import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
+import { describeTrouble } from '../outbound/cluster/trouble.js'
+import { type ClusterSettings, clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
+import { exitCodes } from './exit-codes.js'
+import { readOptions } from './read-options.js'
+
+/** What is accepted. */
+interface Given {
+  shard: number
+  from: number
+}
+
+/**
+ * Has a stopped node accept that the log of its cluster lacks what it knows to be durable (docs/CLUSTER.md). Its next start writes
+ * that to the audit strand, and sets aside a store that the log does not have.
+ * @returns the exit code: 0 accepted; 1 nothing is missing, or failed; 75 the database cannot be reached; 78 wrong usage, settings or
+ * directory, or another segment than the first that is missing
+ */
+export async function clusterAcceptLossCommand(args: string[]): Promise<number> {
+  const options = readOptions(args, {
+    shard: { type: 'string' },
+    from: { type: 'string' },
+    'data-dir': { type: 'string' },
+  })
+  if (!options.ok) return misused(options.fault)
+  const { shard, from, 'data-dir': dataDir } = options.values
+  const given = { shard: numberIn(shard), from: numberIn(from) }
+  if (Number.isNaN(given.shard) || Number.isNaN(given.from))
+    return misused('Expected --shard N and --from SEGMENT, the first one that is missing')
+  const settings = clusterSettingsOf(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
+  if (!settings.ok) return settings.exitCode
+  const opening = openIdleDirectory(settings.config.dataDir)
+  if (!opening.ok) {
+    tell(opening.detail)
+    return exitCodes.configuration
+  }
+  try {
+    return await acceptIn(opening.directory, settings, given)
+  } finally {
+    opening.directory.close()
+  }
+}
+
+async function acceptIn(
+  directory: IdleDirectory,
+  { config, cluster, masterSeed }: Extract<ClusterSettings, { ok: true }>,
+  given: Given,
+): Promise<number> {
+  const { path, format } = directory
+  const fault = isSeedOf(masterSeed, format)
+    ? faultOf(directory, given)
+    : 'The master seed given is not the one that the data directory was made with'
+  if (fault !== undefined) return refused(fault)
+  const session = await reach(config)
+  if (typeof session === 'number') return session
+  try {
+    if ((await factsOf(session))?.id !== format.cluster)
+      return refused(
+        `The database does not hold the cluster ${format.cluster}, whose node has the data directory`,
+      )
+    const file = knownEndPath(path, given.shard)
+    const loss = await missing(session, { shard: given.shard, known: readKnownEnd(file) })
+    if (typeof loss === 'string') {
+      tell(loss)
+      return exitCodes.foundWrong
+    }
+    if (loss.from !== given.from) return refused(`Expected --from ${loss.from}: ${describeLoss(loss)}`)
+    noteAcceptedLoss(path, recordOf(loss, cluster.node))
+    replaceKnownEnd(file, loss.there)
+  } catch (error) {
+    if (error instanceof DamagedEnd) return refused(error.message)
+    tell(`Not done: ${describeTrouble(error)}`)
+    return exitCodes.foundWrong
+  } finally {
+    session.drop()
+  }
+  process.stdout.write(
+    `Accepted that shard ${given.shard} has lost its segments from ${given.from} on; the next start of this node records it on ` +
+      'server::audit\n',
+  )
+  return exitCodes.fine
+}
+
+function faultOf({ path, format }: IdleDirectory, { shard }: Given): string | undefined {
+  if (format.cluster === undefined) return `The data directory ${path} is not that of a node of a cluster`
+  return shard < format.shards ? undefined : `Expected --shard to be below ${format.shards}`
+}
+
+/** @returns a text where nothing is missing */
+async function missing(
+  session: Session,
+  { shard, known }: { shard: number; known: Place | undefined },
+): Promise<Loss | string> {
+  if (known === undefined) return `This node knows nothing of shard ${shard} that could be missing`
+  const loss = await lossOf(session, statementsOf(clusterTables), { shard, known })
+  return (
+    loss ??
+    `Nothing is missing of shard ${shard}: its log has segment ${known.number}, the last that this node knows`
+  )
+}
+
+function recordOf({ shard, from, known, there }: Loss, node: string) {
+  const segmentOf = ({ number, hash }: Place) => ({ segment: number, hash: hash.toString('hex') })
+  return {
+    accepted_at_ms: systemClock(),
+    node,
+    shard,
+    from_segment: from,
+    known: segmentOf(known),
+    there: there === undefined ? null : segmentOf(there),
+  }
+}
+
+/** NaN where a text is not a number of a shard or segment. */
+function numberIn(text = ''): number {
+  return /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+}
+
+function refused(detail: string): number {
+  tell(detail)
+  return exitCodes.configuration
+}

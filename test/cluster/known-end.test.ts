@@ -1,0 +1,173 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { lostLogMessage } from '../../src/base/fenced.js'
+import { machineClock } from '../../src/base/machine-clock.js'
+import { pooledRandom } from '../../src/base/random.js'
+import { readKnownEnd } from '../../src/outbound/cluster/known-end.js'
+import { SegmentRegister } from '../../src/outbound/cluster/register.js'
+import { statementsOf } from '../../src/outbound/cluster/statements.js'
+import { ClusterLog } from '../../workers/store/log/cluster-log.js'
+import { firstSegment } from '../../workers/store/log/first-segment.js'
+import { FollowedStore } from '../../workers/store/log/followed-store.js'
+import { LogLine } from '../../workers/store/log/log-line.js'
+import { bringUp } from '../../workers/store/log/node-store.js'
+import { shardLine } from '../support/cluster/shard-line.js'
+import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
+import { appendNumber, TestShard } from '../support/shard/shard.js'
+
+const tables = 'test'
+const statements = statementsOf(tables)
+/** That of test shards. */
+const secret = { masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
+
+describe.skipIf(noPostgres)('what a node knows to be durable of a log in PostgreSQL', () => {
+  let postgres: TestPostgres
+  let thread: Worker
+  let folder: string
+  const open: { close(): Promise<void> }[] = []
+
+  beforeAll(async () => {
+    postgres = await makePostgres()
+    await postgres.start()
+    const script = new URL('../../dist/workers/cluster-log.js', import.meta.url)
+    thread = new Worker(script, { workerData: { urls: [postgres.url], tables } })
+  })
+
+  afterAll(async () => {
+    await thread?.terminate()
+    await postgres?.remove()
+  })
+
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'strandfast-known-'))
+    for (const statement of statements.create) await postgres.query(statement)
+    const register = new SegmentRegister({
+      urls: [postgres.url],
+      statements,
+      nowMs: () => 0,
+      chance: () => 0,
+    })
+    await register.begin(firstSegment(0, secret))
+    await register.close()
+  })
+
+  afterEach(async () => {
+    for (const one of open.splice(0)) await one.close()
+    rmSync(folder, { recursive: true })
+    for (const statement of statements.drop) await postgres.query(statement)
+  })
+
+  const pathOf = (name: string) => join(folder, name)
+  const knownOf = (name: string) => pathOf(`${name}.known`)
+  const lineOf = (name: string) => new LogLine(shardLine(thread, 0, knownOf(name)))
+  /** A node that owns the shard. */
+  const owner = (name: string): TestShard => {
+    const writer = { node: name, incarnation: 1 }
+    const shard = new TestShard(pathOf(name), {
+      openLog: (from) => new ClusterLog({ ...secret, writer, line: lineOf(name) }, from),
+    })
+    open.push(shard)
+    return shard
+  }
+  /** A node that follows it. */
+  const follow = async (name: string): Promise<FollowedStore> => {
+    const store = await FollowedStore.open({ path: pathOf(name), line: lineOf(name), secret })
+    open.push(store)
+    return store
+  }
+  /** One that has all that the log has, and knows by a beat that it is durable. */
+  const followAll = async (name: string): Promise<FollowedStore> => {
+    const store = await follow(name)
+    for (let beats = 0; beats < 2; beats++) store.confirm(machineClock())
+    return store
+  }
+  /** What a thread does first that takes the shard over. */
+  const takeOver = (name: string) => bringUp({ path: pathOf(name), line: lineOf(name), secret })
+  const end = async () => {
+    const [row] = await postgres.query<{ segment: string; hash: Buffer }>(
+      'SELECT segment, hash FROM test_segments ORDER BY segment DESC LIMIT 1',
+    )
+    return row && { number: Number(row.segment), hash: row.hash }
+  }
+  const loseLast = () =>
+    postgres.query('DELETE FROM test_segments WHERE segment = (SELECT max(segment) FROM test_segments)')
+
+  it('is what it appended when that is answered', async () => {
+    const shard = owner('a')
+    expect(readKnownEnd(knownOf('a'))).toEqual(await end())
+    shard.ask(appendNumber('agent', 0))
+    expect(readKnownEnd(knownOf('a'))).toEqual(await end())
+  })
+
+  it('is what it followed once a beat is confirmed that was sent after it had been read', async () => {
+    owner('a').ask(appendNumber('agent', 0))
+    const followed = await follow('b')
+    const sentBeforeMs = machineClock() - 1
+    followed.confirm(machineClock())
+    followed.confirm(sentBeforeMs)
+    expect(readKnownEnd(knownOf('b'))).toBeUndefined()
+    followed.confirm(machineClock())
+    expect(readKnownEnd(knownOf('b'))).toEqual(await end())
+  })
+
+  it('keeps it from following a log that ends before, and from owning it', async () => {
+    owner('a').ask(appendNumber('agent', 0))
+    const followed = await followAll('b')
+    await loseLast()
+    expect(() => followed.confirm(machineClock())).toThrow('Segment 2 is in the cluster’s log no more')
+    await open.pop()?.close()
+    const text =
+      /this node knows segment 2 \(\w{16}…\), and the cluster’s log ends with segment 1 \(\w{16}…\).* --shard 0 --from 2$/
+    await expect(follow('b')).rejects.toThrow(text)
+    for (const name of ['a', 'b']) await expect(takeOver(name)).rejects.toThrow(text)
+    expect(existsSync(pathOf('b.other-1'))).toBe(false)
+    expect((await end())?.number).toBe(1)
+  })
+
+  it('keeps it from following a log that went on without it, and from owning it', async () => {
+    owner('a').ask(appendNumber('agent', 0))
+    await followAll('b')
+    await open.pop()?.close()
+    await loseLast()
+    // It knows nothing of what was lost.
+    const other = owner('c')
+    other.ask(appendNumber('agent', 1))
+    other.ask(appendNumber('agent', 2))
+    const text = /knows segment 2 \(\w{16}…\), and the cluster’s log has another segment 2 \(.* --from 2$/
+    await expect(follow('b')).rejects.toThrow(text)
+    await expect(takeOver('b')).rejects.toThrow(text)
+  })
+
+  it('keeps it from a log that has nothing at all', async () => {
+    owner('a')
+    await postgres.query('DELETE FROM test_segments')
+    await expect(follow('a')).rejects.toThrow(/the cluster’s log has no segment of it.* --from 0$/)
+  })
+
+  it('is not what was seen and never confirmed: such a store is set aside, and made again', async () => {
+    owner('a').ask(appendNumber('agent', 0))
+    const followed = await follow('b')
+    followed.confirm(machineClock())
+    await open.pop()?.close()
+    await loseLast()
+    expect((await follow('b')).found).toMatchObject({ kind: 'setAside', place: pathOf('b.other-1') })
+  })
+
+  it('is looked at once more when a log is opened, as rows may be removed while it is read', async () => {
+    const shard = owner('a')
+    shard.ask(appendNumber('agent', 0))
+    const log = new ClusterLog(
+      { ...secret, writer: { node: 'a', incarnation: 1 }, line: lineOf('a') },
+      undefined,
+    )
+    const reading = log.read()[Symbol.iterator]()
+    reading.next()
+    await loseLast()
+    expect(() => reading.next()).toThrow(lostLogMessage)
+    await log.close()
+    expect((await end())?.number).toBe(1)
+  })
+})
