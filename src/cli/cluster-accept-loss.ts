@@ -3,6 +3,7 @@ import { noteAcceptedLoss } from '../data-directory/accepted-losses.js'
 import { type IdleDirectory, isSeedOf, openIdleDirectory } from '../data-directory/data-directory.js'
 import { DamagedEnd, knownEndPath, readKnownEnd, replaceKnownEnd } from '../outbound/cluster/known-end.js'
 import { describeLoss, type Loss, lossOf } from '../outbound/cluster/loss.js'
+import { rowKeyOf } from '../data-directory/row-key.js'
 import { factsOf } from '../outbound/cluster/make.js'
 import type { Place } from '../outbound/cluster/register.js'
 import type { Session } from '../outbound/cluster/session.js'
@@ -62,7 +63,7 @@ async function acceptIn(
   const session = await reach(config)
   if (typeof session === 'number') return session
   try {
-    if ((await factsOf(session))?.id !== format.cluster)
+    if ((await factsOf(session, rowKeyOf(masterSeed)))?.id !== format.cluster)
       return refused(
         `The database does not hold the cluster ${format.cluster}, whose node has the data directory`,
       )

@@ -14,14 +14,14 @@ import { firstSegment } from '../../workers/store/log/first-segment.js'
 import { FollowedStore } from '../../workers/store/log/followed-store.js'
 import { LogLine } from '../../workers/store/log/log-line.js'
 import { bringUp } from '../../workers/store/log/node-store.js'
-import { shardLine } from '../support/cluster/shard-line.js'
+import { logSettings, shardLine } from '../support/cluster/shard-line.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
 import { appendNumber, TestShard } from '../support/shard/shard.js'
 
 const tables = 'test'
 const statements = statementsOf(tables)
 /** That of test shards. */
-const secret = { masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
+const secret = { cluster: '07'.repeat(16), masterSeed: Buffer.alloc(32, 7), random: pooledRandom() }
 
 describe.skipIf(noPostgres)('what a node knows to be durable of a log in PostgreSQL', () => {
   let postgres: TestPostgres
@@ -33,7 +33,7 @@ describe.skipIf(noPostgres)('what a node knows to be durable of a log in Postgre
     postgres = await makePostgres()
     await postgres.start()
     const script = new URL('../../dist/workers/cluster-log.js', import.meta.url)
-    thread = new Worker(script, { workerData: { urls: [postgres.url], tables } })
+    thread = new Worker(script, { workerData: logSettings([postgres.url], tables) })
   })
 
   afterAll(async () => {
@@ -67,7 +67,7 @@ describe.skipIf(noPostgres)('what a node knows to be durable of a log in Postgre
   const owner = (name: string): TestShard => {
     const writer = { node: name, incarnation: 1 }
     const shard = new TestShard(pathOf(name), {
-      openLog: (from) => new ClusterLog({ ...secret, writer, line: lineOf(name) }, from),
+      openLog: (from, rowOf) => new ClusterLog({ ...secret, writer, line: lineOf(name) }, from, rowOf),
     })
     open.push(shard)
     return shard
@@ -162,6 +162,7 @@ describe.skipIf(noPostgres)('what a node knows to be durable of a log in Postgre
     const log = new ClusterLog(
       { ...secret, writer: { node: 'a', incarnation: 1 }, line: lineOf('a') },
       undefined,
+      () => undefined,
     )
     const reading = log.read()[Symbol.iterator]()
     reading.next()

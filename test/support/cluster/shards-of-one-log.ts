@@ -12,7 +12,7 @@ import { LogLine } from '../../../workers/store/log/log-line.js'
 import type { OpenLog } from '../../../workers/store/log/shard-log.js'
 import { makePostgres, type TestPostgres } from '../postgres/postgres.js'
 import { TestShard } from '../shard/shard.js'
-import { shardLine } from './shard-line.js'
+import { logSettings, shardLine } from './shard-line.js'
 
 const tables = 'test'
 const statements = statementsOf(tables)
@@ -33,7 +33,7 @@ export class ShardsOfOneLog {
   private constructor(postgres: TestPostgres) {
     this.postgres = postgres
     const script = new URL('../../../dist/workers/cluster-log.js', import.meta.url)
-    this.#thread = new Worker(script, { workerData: { urls: [postgres.url], tables } })
+    this.#thread = new Worker(script, { workerData: logSettings([postgres.url], tables) })
   }
 
   static async start(): Promise<ShardsOfOneLog> {
