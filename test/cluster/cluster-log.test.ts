@@ -12,11 +12,13 @@ import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { Session } from '../../src/outbound/cluster/session.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { ClusterLog } from '../../workers/store/log/cluster-log.js'
+import { encodeClusterSegment, noWriter } from '../../workers/store/log/cluster-segment.js'
 import { FollowedStore } from '../../workers/store/log/followed-store.js'
 import { firstSegment } from '../../workers/store/log/first-segment.js'
 import { LogLine } from '../../workers/store/log/log-line.js'
 import { encodeChanges } from '../../workers/store/log/row-change.js'
 import type { OpenLog } from '../../workers/store/log/shard-log.js'
+import { importedBlocksFrom } from '../../workers/store/tables.js'
 import { logSettings, shardLine } from '../support/cluster/shard-line.js'
 import { eventually } from '../support/eventually.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
@@ -290,5 +292,32 @@ describe.skipIf(noPostgres)('a shard whose log is in PostgreSQL', () => {
     }
     await postgres.query('DELETE FROM test_segments WHERE segment = 1')
     expect(() => node('b')).toThrow('of another history')
+  })
+
+  it('takes no blocks of a time before the log without the checkpoint that has their other rows', async () => {
+    await begin()
+    const register = new SegmentRegister({
+      urls: [postgres.url],
+      statements,
+      nowMs: () => 0,
+      chance: () => 0,
+    })
+    const before = firstSegment(0, secret)
+    const about = {
+      shard: 0,
+      segment: 1,
+      kind: 'history',
+      writer: noWriter,
+      lastGroup: 0,
+      groups: 0,
+    } as const
+    const next = { blocks: 0, imported: importedBlocksFrom }
+    const segment = encodeClusterSegment({ ...about, next, prev: before.hash }, [], secret)
+    const parts = segment.parts.map(({ blocks }) => ({ blocks: Buffer.from(blocks), state: null }))
+    expect(await register.append(before, { shard: 0, number: 1, ...segment, parts })).toEqual({
+      kind: 'durable',
+    })
+    await register.close()
+    expect(() => node('b')).toThrow('in a checkpoint, which is not there')
   })
 })

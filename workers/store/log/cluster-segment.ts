@@ -150,6 +150,7 @@ export function decodeClusterSegment(
   const [first] = rows
   assert(first !== undefined, 'a segment has a row')
   const { about, stateDigest, blocksDigest } = openHeader(first, keys)
+  if (what === 'whole') notHistory(about, first)
   const owner = ownerOf(keys.cluster, about)
   const state = what === 'whole' ? openState(rows, { stateDigest, owner, masterSeed: keys.masterSeed }) : []
   const other = (cause?: unknown) => {
@@ -175,6 +176,11 @@ export type HeaderRow = Pick<SegmentRow, 'segment' | 'hash' | 'header'>
 /** What the header of a segment says. @throws Error as `decodeClusterSegment` does */
 export function headerOf(row: HeaderRow, keys: ClusterKeys): ClusterHeader {
   return openHeader(row, keys).about
+}
+
+/** @throws Error where a segment is read as a whole whose other rows are in a checkpoint: without that, its agents would begin again */
+export function notHistory({ kind }: ClusterHeader, row: HeaderRow): void {
+  if (kind === 'history') throw wrong(row, 'has its other rows in a checkpoint, which is not there')
 }
 
 /** Opens the sealed rows of a segment. @param sealing their digest, whose they are, and the master seed */

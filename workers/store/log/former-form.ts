@@ -4,7 +4,7 @@ import { unseal } from '../../../src/strand/seal.js'
 import { blockCount, hashAt } from '../record-codec.js'
 import { blockKey } from '../tables.js'
 import { type CheckpointPartPlace, checkpointPurpose, readCheckpointHead } from './cluster-checkpoint.js'
-import { openState, readHeader, wrong } from './cluster-segment.js'
+import { notHistory, openState, readHeader, wrong } from './cluster-segment.js'
 import type { LogForm } from './log-form.js'
 import { decodeChanges, type RowChange } from './row-change.js'
 import { bodied } from './segment-blocks.js'
@@ -23,6 +23,7 @@ export const formerForm: LogForm = {
     const [first] = rows
     assert(first !== undefined, 'a segment has a row')
     const { about, stateDigest, blocksDigest } = readHeader(first, { masterSeed, title: SEGMENT })
+    if (what === 'whole') notHistory(about, first)
     const blocks = [...decodeChanges(Buffer.concat(rows.map((row) => row.blocks)))]
     if (!blocks.every(isBlock) || digestOf(blocks) !== blocksDigest)
       throw wrong(first, 'holds other rows than its header names')
