@@ -153,7 +153,8 @@ function* gathered(blocks: Iterable<RowChange>): Generator<RowChange[]> {
     changes.push(block)
     bytes += more
   }
-  if (changes.length > 0) yield changes
+  // Empty where there are no blocks: it says that there is a checkpoint.
+  yield changes
 }
 
 function buffersOf({ blocks, state }: SegmentPart): { blocks: Buffer; state: Buffer | null } {
