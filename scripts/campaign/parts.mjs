@@ -35,15 +35,17 @@ export const parts = {
     until: { passes: 251 },
   },
   cluster: {
-    title: 'Nodes, links and databases of a cluster are killed, stopped, cut off and promoted under load',
+    title:
+      'Nodes, links and databases of a cluster are killed, stopped, cut off and promoted under load; rows of its tables are changed',
     files: [
       'cluster/rounds.',
+      'cluster/hostile-database.campaign.',
       'cluster/register-chaos.',
       'cluster/membership.',
       'cluster/planted-nodes.campaign.',
     ],
     once: ['cluster/'],
-    until: { rounds: 1_100 },
+    until: { rounds: 1_100, changedDatabases: 1_100 },
   },
   attacks: {
     title: 'Hostile requests, compared with a control, and times of answers to unknown e-mails',

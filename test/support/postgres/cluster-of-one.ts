@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,6 +22,7 @@ export interface ClusterOfOne {
     dataDir?: string
     env?: Record<string, string>
     nodeOptions?: readonly string[]
+    spawned?(process: ChildProcess): void
   }): Promise<TestServer>
   /** A path where nothing is yet. */
   place(name: string): string

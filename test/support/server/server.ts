@@ -42,6 +42,8 @@ export interface TestServerOptions {
   program?: string
   /** The most files that the server may have open (`ulimit -n`). */
   openFilesMax?: number
+  /** Given its process before it listens, as it may never do. */
+  spawned?(process: ChildProcess): void
 }
 
 const entry = join(import.meta.dirname, '../../../dist/program/strandfast.js')
@@ -91,6 +93,7 @@ export async function startServer(options: TestServerOptions = {}): Promise<Test
   const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
   let stderr = ''
   child.stderr.on('data', (bytes: Buffer) => (stderr += bytes.toString()))
+  options.spawned?.(child)
   const exited = once(child, 'exit')
   const url = await Promise.race([listeningUrl(child), exited.then(() => undefined)])
   if (url === undefined) throw new Error(`The server ended before it listened:\n${stderr}`)

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { arenas } from '../support/cluster/hostile/arenas.js'
+import { edits, editing, foreignAddresses, replaced } from '../support/cluster/hostile/attacks.js'
+import { forgeryOf } from '../support/cluster/hostile/forged-blocks.js'
+import { HostileCluster } from '../support/cluster/hostile/hostile-cluster.js'
+import { allowedBy } from '../support/cluster/hostile/rounds.js'
+import { inOne, type Table, tablesOf } from '../support/cluster/hostile/tables.js'
+import { noPostgres } from '../support/postgres/postgres.js'
+
+/** What the operator does: SQL. */
+type Attack = (
+  hostile: HostileCluster,
+  tables: readonly Table[],
+) => Promise<readonly string[]> | readonly string[]
+
+const cases: [string, keyof typeof arenas, Attack][] = [
+  ['a body that was changed under its checksums', 'fresh start', (_hostile, tables) => edits(tables)],
+  [
+    'a strand whose newest record was taken away',
+    'fresh start',
+    async ({ database, belief }) => [
+      await forgeryOf(database, 'newest record gone', lastRecord(belief.known.records)),
+    ],
+  ],
+  [
+    'a record that was given to another agent',
+    'fresh start',
+    async ({ database, belief }) => [await forgeryOf(database, 'agent', lastRecord(belief.known.records))],
+  ],
+  [
+    'a body that was changed before it was followed, and the address of another console',
+    'following',
+    (_hostile, tables) => [...editing(tables), ...foreignAddresses(tables)],
+  ],
+  [
+    'logs without their ends, of which it knows',
+    'restart',
+    () => replaced({ name: 'strandfast_segments' }, 'before', 'true'),
+  ],
+  ['another number of shards', 'fresh start', () => ['UPDATE strandfast_cluster SET shards = 1']],
+  ['an earlier era of tokens', 'fresh start', () => ['UPDATE strandfast_cluster SET token_era = 0']],
+  [
+    'the logs of another cluster of the same seed',
+    'fresh start',
+    () =>
+      ['strandfast_segments', 'strandfast_checkpoints'].flatMap((name) =>
+        replaced({ name }, 'stranger', 'true'),
+      ),
+  ],
+  ['logs whose checkpoints are gone', 'fresh start', () => ['DELETE FROM strandfast_checkpoints']],
+  [
+    'the cluster of another seed',
+    'pull',
+    () => ["UPDATE strandfast_cluster SET seed_fingerprint = 'another'"],
+  ],
+]
+
+describe.skipIf(noPostgres)('a node whose database belongs to somebody without the master seed', () => {
+  let hostile: HostileCluster
+
+  beforeAll(async () => {
+    hostile = await HostileCluster.make()
+  })
+
+  afterAll(() => hostile?.remove())
+
+  it.each(cases)('does not serve %s: %s', async (_what, arena, attack) => {
+    await hostile.restore()
+    const strike = async () =>
+      inOne(hostile.database, await attack(hostile, await tablesOf(hostile.database)))
+    expect(await arenas[arena](hostile, strike, () => allowedBy(hostile))).toEqual([])
+  })
+})
+
+/** The hash of the last record of the agent that was written to last. */
+function lastRecord(records: readonly string[]): string {
+  return records.at(-1)?.split('/').at(-1) ?? ''
+}

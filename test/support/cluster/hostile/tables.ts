@@ -1,0 +1,109 @@
+import type { Client } from 'pg'
+
+/*
+ * The tables of a cluster as the operator of its database sees them: columns and keys are read from the catalogue, so that nothing
+ * here depends on what this version calls them.
+ */
+
+/** A table, its columns in their order, and those of its primary key. */
+export interface Table {
+  name: string
+  columns: readonly Column[]
+  key: readonly string[]
+}
+
+export interface Column {
+  name: string
+  /** As PostgreSQL calls it: `bytea`, `text`, `integer`, `bigint`, `boolean`. */
+  type: string
+}
+
+/** A value as SQL shows it; bytes as `\x…`. */
+export type Row = Readonly<Record<string, string | null>>
+
+const columnsOfAll = `
+  SELECT c.relname AS table, a.attname AS name, format_type(a.atttypid, NULL) AS type,
+    coalesce(array_position(i.indkey::int2[], a.attnum), -1) AS key
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+    LEFT JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary
+  WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND c.relname LIKE 'strandfast\\_%'
+  ORDER BY c.relname, a.attnum`
+
+/** All tables of a cluster. */
+export async function tablesOf(database: Client): Promise<Table[]> {
+  const { rows } = await database.query<Column & { table: string; key: number }>(columnsOfAll)
+  const names = [...new Set(rows.map(({ table }) => table))]
+  return names.map((name) => {
+    const own = rows.filter(({ table }) => table === name)
+    const keys = own.filter(({ key }) => key >= 0).sort((one, other) => one.key - other.key)
+    return {
+      name,
+      columns: own.map((column) => ({ name: column.name, type: column.type })),
+      key: keys.map((column) => column.name),
+    }
+  })
+}
+
+/** All rows of a table, in the order of its key. */
+export async function rowsOf(database: Client, table: Table, schema = 'public'): Promise<Row[]> {
+  const shown = table.columns.map(({ name }) => `${name}::text AS ${name}`)
+  const order = table.key.length === 0 ? '' : `ORDER BY ${table.key.map((name) => `t.${name}`).join(', ')}`
+  const { rows } = await database.query<Record<string, string | null>>(
+    `SELECT ${shown.join(', ')} FROM ${schema}.${table.name} t ${order}`,
+  )
+  return rows
+}
+
+/** A value as it is written in SQL. */
+export function literal(value: string | null | undefined, { type }: Pick<Column, 'type'>): string {
+  return value === null || value === undefined ? 'NULL' : `'${value.replaceAll("'", "''")}'::${type}`
+}
+
+/** The condition that names one row. */
+export function isRow({ columns, key }: Table, row: Row): string {
+  const named = columns.filter(({ name }) => key.includes(name))
+  return named.map((column) => `${column.name} = ${literal(row[column.name], column)}`).join(' AND ')
+}
+
+/** Keeps the tables as they are now, in a schema of their own. */
+export async function keep(database: Client, moment: string): Promise<void> {
+  await database.query(`CREATE SCHEMA ${moment}`)
+  const tables = await tablesOf(database)
+  await inOne(
+    database,
+    tables.map(({ name }) => `CREATE TABLE ${moment}.${name} AS TABLE public.${name}`),
+  )
+}
+
+/** Keeps the tables of another database, which has the same ones. */
+export async function keepOther(database: Client, moment: string, other: Client): Promise<void> {
+  await database.query(`CREATE SCHEMA ${moment}`)
+  for (const table of await tablesOf(database)) {
+    await database.query(`CREATE TABLE ${moment}.${table.name} (LIKE public.${table.name})`)
+    for (const row of await rowsOf(other, table)) {
+      const values = table.columns.map((column) => literal(row[column.name], column))
+      await database.query(`INSERT INTO ${moment}.${table.name} VALUES (${values.join(', ')})`)
+    }
+  }
+}
+
+/** Makes the tables what they were at a moment, without triggers. */
+export async function restore(database: Client, moment: string): Promise<void> {
+  await database.query('DROP FUNCTION IF EXISTS hostile_change() CASCADE')
+  const tables = await tablesOf(database)
+  await inOne(
+    database,
+    tables.flatMap(({ name }) => [
+      `DELETE FROM public.${name}`,
+      `INSERT INTO public.${name} SELECT * FROM ${moment}.${name}`,
+    ]),
+  )
+}
+
+/** Does all of it or nothing, seen by others at once. */
+export async function inOne(database: Client, statements: readonly string[]): Promise<void> {
+  await database.query(['BEGIN', ...statements, 'COMMIT'].join(';\n')).catch(async (error: unknown) => {
+    await database.query('ROLLBACK')
+    throw error
+  })
+}
