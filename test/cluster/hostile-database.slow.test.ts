@@ -1,8 +1,11 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { arenas } from '../support/cluster/hostile/arenas.js'
 import { edits, editing, foreignAddresses, replaced } from '../support/cluster/hostile/attacks.js'
 import { forgeryOf } from '../support/cluster/hostile/forged-blocks.js'
 import { HostileCluster } from '../support/cluster/hostile/hostile-cluster.js'
+import { documented, plant, type Planted, scan } from '../support/cluster/hostile/planted.js'
 import { allowedBy } from '../support/cluster/hostile/rounds.js'
 import { inOne, type Table, tablesOf } from '../support/cluster/hostile/tables.js'
 import { noPostgres } from '../support/postgres/postgres.js'
@@ -57,9 +60,10 @@ const cases: [string, keyof typeof arenas, Attack][] = [
 
 describe.skipIf(noPostgres)('a node whose database belongs to somebody without the master seed', () => {
   let hostile: HostileCluster
+  let planted: Planted
 
   beforeAll(async () => {
-    hostile = await HostileCluster.make()
+    hostile = await HostileCluster.make(async (url) => (planted = await plant(url)))
   })
 
   afterAll(() => hostile?.remove())
@@ -69,6 +73,14 @@ describe.skipIf(noPostgres)('a node whose database belongs to somebody without t
     const strike = async () =>
       inOne(hostile.database, await attack(hostile, await tablesOf(hostile.database)))
     expect(await arenas[arena](hostile, strike, () => allowedBy(hostile))).toEqual([])
+  })
+
+  it('has in the clear what SECURITY.md says of each column, and nothing else', async () => {
+    await hostile.restore()
+    const told = documented(readFileSync('docs/SECURITY.md', 'utf8'))
+    const { cluster: id } = JSON.parse(readFileSync(join(hostile.kept, 'format.json'), 'utf8'))
+    const found = await scan(hostile.database, new Map([...planted, ['the id of the cluster', [String(id)]]]))
+    expect(Object.fromEntries(told)).toEqual(Object.fromEntries(found))
   })
 })
 
