@@ -257,7 +257,11 @@ export class HttpMetrics {
   #showCluster(cluster: () => ClusterFigures): void {
     const show = (name: string, help: string, value: (figures: ClusterFigures) => number) =>
       this.#figure(`strandfast_cluster_${name}`, help, () => value(cluster()))
-    show('lease', '1 while this node may answer', ({ mayAnswer }) => (mayAnswer ? 1 : 0))
+    show(
+      'lease',
+      '1 while this node has a lease, by which it answers for the shards that it owns',
+      ({ mayAnswer }) => (mayAnswer ? 1 : 0),
+    )
     show('serving', '1 while this node owns any shard', ({ owned }) => (owned > 0 ? 1 : 0))
     show('owned_shards', 'Shards that this node owns', ({ owned }) => owned)
     show('members', 'Nodes of the cluster that are alive', ({ members }) => members)

@@ -77,8 +77,8 @@ export const clusterSettings = {
     default: 10,
     unit: 'seconds',
     description:
-      'How long a node may go without the database until it answers nothing any more, and how long another one waits for ' +
-      'it to be silent before it takes its place.',
+      'How long a node may go without the database until it answers nothing any more for the shards that it owns, and how ' +
+      'long another one waits for it to be silent before it takes its place.',
     allowed: 'an integer from 1 to 600',
     parse: integer(1, 600),
   }),
