@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises'
 import { Control } from './backup/control.js'
 import { systemClock } from './base/clock.js'
 import { limits } from './base/limits.js'
@@ -42,18 +43,25 @@ export interface RunningServer {
   end(): Promise<void>
 }
 
+/** How a start can be ended. */
+interface Starting {
+  /** Called with a function that ends the process at once, as soon as there are threads that its exit could wait for. */
+  canEnd?(end: RunningServer['end']): void
+  /** Resolves when the server is to stop, which it may be before it has started. */
+  signalled?: Promise<void>
+}
+
 /**
  * Starts the server on a data directory that this process has the lock of; the caller closes that after `stop`. A start
- * that fails ends what it has started before it throws.
- * @param canEnd called with a function that ends the process at once, as soon as there are threads that its exit could
- * wait for
+ * that fails, or is stopped, ends what it has started first.
+ * @returns undefined when it was stopped before it had started
  * @throws Error when a store cannot be opened, or the server cannot listen on the address
  */
 export async function serve(
   config: Config,
   directory: DataDirectory,
-  canEnd: (end: RunningServer['end']) => void = () => {},
-): Promise<RunningServer> {
+  { canEnd = () => {}, signalled = new Promise<void>(() => {}) }: Starting = {},
+): Promise<RunningServer | undefined> {
   const log = createLogger(config.logLevel, 'server')
   const server = await construct(await withFronts(config, log), directory, log)
   const { end } = server
@@ -61,19 +69,36 @@ export async function serve(
   const opened = new Opened()
   const waiting = new Waiting(server.state.standing)
   const started = start(server, opened, waiting)
+  const stopped = signalled.then((): never => {
+    waiting.stop()
+    throw new Stopped('The server was stopped before it had started')
+  })
   try {
-    const url = await Promise.race([waiting.url, started.then((http) => http.url)])
+    const url = await Promise.race([waiting.url, started.then((http) => http.url), stopped])
     await server.state.writeAtStart(async () => noteWhere(directory, url, log))
     if (waiting.isOver) tellListening(server, await started)
     else void goOn(server, started, waiting)
     return { url, stop: () => stopAll(server, { opened, started, waiting }), end }
   } catch (error) {
+    if (error instanceof Stopped) {
+      await endStart(server, opened, started)
+      return undefined
+    }
     if (!(await opened.close(limits.startEndMs))) {
       log.fatal({ err: error }, 'the start failed and its threads do not end: ending the process')
       await end()
     }
     throw error
   }
+}
+
+/** Ends a start that was stopped: in order, or where it waits for too long, as for a database that is away, with its threads. */
+async function endStart(server: Server, opened: Opened, started: Promise<unknown>): Promise<void> {
+  server.log.info('stopping, before it has started')
+  const close = () => opened.close()
+  const timeMs = Math.min(limits.startEndMs, server.config.shutdownTimeoutSecs * 500)
+  const isClosed = await Promise.race([started.then(close, close), pause(timeMs, false)])
+  if (!isClosed) await server.end(0)
 }
 
 /** How far a server is that stands by, serves, or ends one of both. */
@@ -165,7 +190,7 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
     log,
   }
   const fronts = memory && frontsOf(config, { ...askedFor, memory, end: () => void end() })
-  const end = () => endProcess({ ...parts, control, fronts })
+  const end = (code = 1) => endProcess({ ...parts, control, fronts }, code)
   return {
     config,
     directory,

@@ -57,6 +57,8 @@ export const outboundLimits = {
    * was given up would wait for a standby with the connection of each try otherwise.
    */
   clusterLookMs: 5_000,
+  /** Connections by which a node that starts sees whether a pooler lends its sessions out. */
+  clusterSessionsExamined: 4,
   /** How long an append may take until nothing is known of it, milliseconds. */
   clusterAppendMs: 10_000,
   /** How long a connection may do nothing between two statements of a transaction until the database ends it, milliseconds. */

@@ -48,7 +48,9 @@ export async function serveCommand(args: string[]): Promise<number> {
     return end(exitCodes.foundWrong)
   }
   const { signalled, canEnd } = waitForSignal()
-  const cluster = await openCluster(reading.config)
+  const cluster = await Promise.race([openCluster(reading.config), signalled])
+  // Nothing is open yet.
+  if (cluster === undefined) return end(exitCodes.fine)
   if (!cluster.ok) {
     tell(cluster.detail)
     return end(cluster.exitCode)
@@ -83,17 +85,14 @@ async function takenPort({ host, port }: Config): Promise<string | undefined> {
   }
 }
 
-async function runUntil(
-  { signalled, canEnd }: Signals,
-  config: Config,
-  directory: DataDirectory,
-): Promise<number> {
+async function runUntil(signals: Signals, config: Config, directory: DataDirectory): Promise<number> {
   // Loaded once it is known that it can serve, since it takes a while.
   const { serve } = await import('../main.js')
-  const server = await serve(config, directory, canEnd)
+  const server = await serve(config, directory, signals)
+  if (server === undefined) return end(exitCodes.fine)
   process.stdout.write(`listening on ${server.url}\n`)
   if (directory.rootKeyCreated !== undefined || process.stderr.isTTY) tell(nextSteps(server.url, config))
-  await signalled
+  await signals.signalled
   const timer = setTimeout(() => {
     tell(`The server did not stop within ${config.shutdownTimeoutSecs} s`)
     void server.end()

@@ -11,10 +11,13 @@ export interface EndingParts extends Pick<Parts, 'threads' | 'pools' | 'sink'> {
 }
 
 /**
- * Ends the process even if threads hang: with exit code 1 once all have ended. An exit ends those that are left from outside, and
+ * Ends the process even if threads hang: with the exit code given once all have ended. An exit ends those that are left from outside, and
  * the process crashes or waits for ever where one is in a native call. So if one stays, the process kills itself.
  */
-export async function endProcess({ threads, pools, sink, control, fronts }: EndingParts): Promise<void> {
+export async function endProcess(
+  { threads, pools, sink, control, fronts }: EndingParts,
+  code: number,
+): Promise<void> {
   const all = [
     threads.abandon(),
     fronts?.close(),
@@ -27,7 +30,7 @@ export async function endProcess({ threads, pools, sink, control, fronts }: Endi
     () => false,
   )
   const isOver = !threads.isStuck && (await Promise.race([ended, pause(limits.processEndMs, false)]))
-  if (isOver) process.exit(1)
+  if (isOver) process.exit(code)
   process.kill(process.pid, 'SIGKILL')
   // The first process of a container is not killed by a signal of its own.
   process.abort()

@@ -3,9 +3,11 @@ import { Membership } from '../../src/dispatch/cluster/membership.js'
 import { describeFaults } from '../../src/dispatch/cluster/told.js'
 import { type Joining, type NodeRow, NodeTable } from '../../src/outbound/cluster/nodes.js'
 import { Session } from '../../src/outbound/cluster/session.js'
+import { openCluster } from '../../src/outbound/cluster/open.js'
 import { statementsOf } from '../../src/outbound/cluster/statements.js'
 import { LeaseMemory } from '../../src/protocol/lease-memory.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
+import { startTransactionPooler } from '../support/postgres/transaction-pooler.js'
 
 const statements = statementsOf('test')
 const secret = { key: Buffer.alloc(32, 7), cluster: 'production' }
@@ -15,7 +17,7 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
   const sessions: Session[] = []
 
   beforeAll(async () => {
-    postgres = await makePostgres()
+    postgres = await makePostgres({ settings: { fsync: 'on' } })
     await postgres.start()
     for (const statement of statements.create) await postgres.query(statement)
   })
@@ -267,4 +269,18 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     expect((await watching.membership.look()).map(({ node }) => node)).not.toContain('k')
     expect(watching.told.faults).toEqual([expect.stringContaining('The row of the node k is an earlier one')])
   })
+
+  it.each([1, 2, 5])(
+    'do not start by a pooler that lends connections for a transaction, out of %i',
+    async (size) => {
+      const pooler = await startTransactionPooler(Number(new URL(postgres.url).port), size)
+      const url = postgres.url.replace(/:\d+\//, `:${pooler.port}/`)
+      const opening = await openCluster({ urls: [url], unreplicated: true, environment: 'development' })
+      await pooler.stop()
+      expect(opening).toMatchObject({
+        because: 'unfit',
+        detail: expect.stringContaining('connect without a pooler'),
+      })
+    },
+  )
 })

@@ -2,6 +2,7 @@ import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
 import { type DatabaseCheck, fine, type Verdict, wrong } from './check-bench.js'
+import { keepsSessions, lostSessions } from './server-check.js'
 import { Session } from './session.js'
 
 /* Which servers there are, and whether they keep what they acknowledge. */
@@ -104,27 +105,12 @@ export const sessionsCheck: DatabaseCheck = {
   async run(bench) {
     const opened = Array.from({ length: limits.clusterCheckConnections }, () => bench.session())
     const sessions = await Promise.all(opened)
-    const seen = new Map<Session, Set<string>>()
-    for (let round = 0; round < SESSION_ROUNDS; round++) {
-      const found = await Promise.all(
-        sessions.map((one) => textOf(one, 'SELECT pg_backend_pid()::text AS value')),
-      )
-      for (const [nth, session] of sessions.entries()) {
-        const pid = found[nth]
-        if (pid === undefined)
-          return { level: 'warn', detail: 'It does not tell which session serves a connection' }
-        seen.set(session, (seen.get(session) ?? new Set<string>()).add(pid))
-      }
-    }
-    if ([...seen.values()].every((pids) => pids.size === 1))
-      return fine('A connection has one session, from first to last')
-    return wrong(
-      'One connection was served by several sessions, whose settings get lost: let nodes connect without a pooler, or by one that pools sessions',
-    )
+    const kept = await keepsSessions(sessions)
+    if (kept === undefined)
+      return { level: 'warn', detail: 'It does not tell which session serves a connection' }
+    return kept ? fine('A connection has one session, from first to last') : wrong(lostSessions)
   },
 }
-
-const SESSION_ROUNDS = 5
 
 const areValues = listOf(members<{ value: string }>({ value: isText }))
 

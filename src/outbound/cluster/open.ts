@@ -1,7 +1,7 @@
 import { readFacts, type ClusterFacts } from './facts.js'
 import { lossesIn } from './loss.js'
 import { missingRights } from './rights.js'
-import { openLasting, type ServerFacts } from './server-check.js'
+import { examineSessions, openLasting, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
 import { describeTrouble, isUnfit, UnfitServer } from './trouble.js'
@@ -51,6 +51,7 @@ export async function openCluster(
   if (!reached.ok) return reached
   const { session, warnings } = reached
   try {
+    await examineSessions(settings.urls)
     const facts = await readFacts(session, statements, settings.rowKey)
     const fault = faultOf(facts) ?? lackOfRights(await missingRights(session, statements))
     if (facts === undefined || fault !== undefined)

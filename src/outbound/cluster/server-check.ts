@@ -1,3 +1,4 @@
+import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
 import { Session } from './session.js'
@@ -61,4 +62,58 @@ export async function openLasting(
   }
 }
 
+/** What is the matter where connections do not keep their sessions. */
+export const lostSessions =
+  'One connection was served by several sessions, or one session serves several, so settings get lost: let nodes connect without a pooler, or by one that pools sessions'
+
+/** The session of a connection; a number alone could be that of another server's. */
+const sessionQuery = `SELECT pg_backend_pid()::text || coalesce(
+  (SELECT ' ' || backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()), '') AS value`
+const SESSION_ROUNDS = 5
+
+/**
+ * Whether each of several connections stays one session: a pooler may have another one serve each transaction.
+ * @returns undefined where the engine does not say which session serves a connection
+ */
+export async function keepsSessions(sessions: readonly Session[]): Promise<boolean | undefined> {
+  const seen = sessions.map(() => new Set<string>())
+  for (let round = 0; round < SESSION_ROUNDS; round++) {
+    const found = await Promise.all(sessions.map(sessionOf))
+    for (const [nth, one] of found.entries()) {
+      if (one === undefined) return undefined
+      seen[nth]?.add(one)
+    }
+  }
+  return (
+    new Set(seen.flatMap((own) => [...own])).size === sessions.length && seen.every(({ size }) => size === 1)
+  )
+}
+
+async function sessionOf(session: Session): Promise<string | undefined> {
+  try {
+    const rows: unknown = await session.rows(sessionQuery)
+    return areValues(rows) ? rows[0]?.value : undefined
+  } catch (error) {
+    if (error instanceof DatabaseError) return undefined
+    throw error
+  }
+}
+
+/** Looks whether connections to a server keep their sessions. @throws UnfitServer where they do not; Error where none is reached */
+export async function examineSessions(urls: readonly string[]): Promise<void> {
+  const sessions: Session[] = []
+  const drop = () => {
+    for (const session of sessions) session.drop()
+  }
+  const timer = setTimeout(drop, limits.clusterConnectMs)
+  try {
+    for (let nth = 0; nth < limits.clusterSessionsExamined; nth++) sessions.push(await Session.open(urls))
+    if ((await keepsSessions(sessions)) === false) throw new UnfitServer(lostSessions)
+  } finally {
+    clearTimeout(timer)
+    drop()
+  }
+}
+
+const areValues = listOf(members<{ value: string }>({ value: isText }))
 const areSettings = listOf(members<{ name: string; setting: string }>({ name: isText, setting: isText }))

@@ -32,6 +32,7 @@ export async function startInProcess(env: Record<string, string> = {}): Promise<
   if (!opening.ok) throw new Error(opening.detail)
   const { directory } = opening
   const server = await serve(reading.config, directory)
+  if (server === undefined) throw new Error('Expected a server that was not stopped')
   return {
     url: server.url,
     rootKey: testRootKey,
