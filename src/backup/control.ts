@@ -71,6 +71,9 @@ export class Control {
       if (process.platform !== 'win32') rmSync(path, { force: true })
       this.#server.listen(path)
       await once(this.#server, 'listening')
+      this.#server.on('error', (error) =>
+        this.#controlled.log.error({ err: error }, 'a command of this machine could not be taken'),
+      )
       if (process.platform !== 'win32') chmodSync(path, 0o600)
     } catch (error) {
       this.#controlled.log.warn({ err: error }, 'no control socket: backups are possible only while stopped')

@@ -30,6 +30,7 @@ export async function assertFree(address: Address): Promise<void> {
   probe.listen({ host, port, exclusive: true })
   try {
     await once(probe, 'listening')
+    probe.on('error', () => {})
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     const other = () => `The server cannot listen on port ${port} of ${host}: ${String(error)}`

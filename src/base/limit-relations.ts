@@ -2,6 +2,8 @@ import { assert } from './assert.js'
 
 /** [the smaller or equal limit, the larger one, why]: the limits that depend on each other. */
 const relations = [
+  ['clusterNodesMax', 'clusterNodeRowsMax', 'all nodes that are alive are read'],
+  ['clusterNodesMax', 'linksMax', 'each node can have a link from each other one'],
   ['recordBytesDefault', 'recordBytesMax', 'the default of a setting is within its range'],
   ['recordBytesMax', 'batchBytesMax', 'a batch takes a record of any size'],
   ['recordBytesMax', 'commitBytesMax', 'a commit takes a record of any size'],

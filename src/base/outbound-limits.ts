@@ -50,6 +50,11 @@ export const outboundLimits = {
   sinkStopMs: 1_000,
   /** Failures of one batch, while the connection works, after which its rows are tried one by one. */
   sinkBatchTriesMax: 3,
+  /** Bytes, and rows, of one answer of PostgreSQL: more than any statement asks for. */
+  postgresAnswerBytesMax: 33_554_432,
+  postgresAnswerRowsMax: 16_384,
+  /** Characters of what PostgreSQL says went wrong that are logged. */
+  postgresTroubleCharsMax: 500,
   /** How long a server of the cluster's database may take to accept a connection, milliseconds. */
   clusterConnectMs: 3_000,
   /**
@@ -59,6 +64,12 @@ export const outboundLimits = {
   clusterLookMs: 5_000,
   /** Connections by which a node that starts sees whether a pooler lends its sessions out. */
   clusterSessionsExamined: 4,
+  /** Nodes of a cluster that are alive, and rows of nodes that are read at once, dead ones among them. */
+  clusterNodesMax: 112,
+  clusterNodeRowsMax: 256,
+  /** Characters of a node's name, or of its address, in its row, and of what it says of itself there. */
+  clusterNameCharsMax: 2_048,
+  clusterAboutCharsMax: 16_384,
   /** How long an append may take until nothing is known of it, milliseconds. */
   clusterAppendMs: 10_000,
   /** How long a connection may do nothing between two statements of a transaction until the database ends it, milliseconds. */
@@ -100,6 +111,8 @@ export const outboundLimits = {
    * waits for what it told, and everybody for that. Longer than it may answer without.
    */
   linkSilenceMs: 2_000,
+  /** Other nodes that a front tries to reach at once. */
+  linkTriesMax: 16,
   /** Pause between two tries to reach another node, milliseconds. */
   linkRetryMs: 200,
   /** Pause of a node that stands by between two looks at the ends of all logs, milliseconds. */

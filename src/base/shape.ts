@@ -8,6 +8,11 @@ export const isNumber: Check<number> = (value) => typeof value === 'number'
 export const isFlag: Check<boolean> = (value) => typeof value === 'boolean'
 export const isBytes: Check<Uint8Array> = (value) => value instanceof Uint8Array
 
+/** A text of so many characters at most. */
+export function textUpTo(charsMax: number): Check<string> {
+  return (value): value is string => isText(value) && value.length <= charsMax
+}
+
 /** One of some texts. */
 export function oneOf<Text extends string>(...texts: readonly Text[]): Check<Text> {
   const known: ReadonlySet<unknown> = new Set(texts)

@@ -203,7 +203,8 @@ interface Place {
 
 function listenOn(server: Server, place: Place): Promise<number | undefined> {
   return new Promise((resolve) => {
-    server.once('error', () => resolve(undefined))
+    // Later ones are of a connection that the system could not take, and so cannot answer either.
+    server.on('error', () => resolve(undefined))
     server.listen({ ...place, backlog: limits.listenBacklog }, () => {
       const address = server.address()
       resolve(typeof address === 'object' ? address?.port : undefined)

@@ -1,9 +1,10 @@
-import { Socket } from 'node:net'
-import { Client } from 'pg'
+import type { Socket } from 'node:net'
+import type { Client } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { assert } from '../base/assert.js'
 import { limits } from '../base/limits.js'
 import { isNumber, isText, listOf, members } from '../base/shape.js'
+import { makeClient, type SocketClient } from './postgres-client.js'
 import {
   columns,
   copyText,
@@ -78,19 +79,16 @@ export async function connectPostgres(
   { url, store }: PostgresPlace,
   signal: AbortSignal,
 ): Promise<SinkConnection> {
-  const socket = new Socket()
-  const breakOff = () => socket.destroy()
-  signal.addEventListener('abort', breakOff)
-  socket.once('close', () => signal.removeEventListener('abort', breakOff))
-  const client = new Client({
+  const { client, socket } = makeClient({
     connectionString: url,
     fallback_application_name: 'strandfast',
     connectionTimeoutMillis: limits.sinkConnectMs,
     query_timeout: limits.sinkSilenceMs,
-    keepAlive: true,
-    stream: () => socket,
   })
-  const connection = new PostgresConnection(client, socket, store)
+  const breakOff = () => socket.destroy()
+  signal.addEventListener('abort', breakOff)
+  socket.once('close', () => signal.removeEventListener('abort', breakOff))
+  const connection = new PostgresConnection({ client, socket }, store)
   try {
     await client.connect()
     await makeTables(client)
@@ -108,7 +106,7 @@ class PostgresConnection implements SinkConnection {
   #open = true
   #busy = false
 
-  constructor(client: Client, socket: Socket, store: string) {
+  constructor({ client, socket }: SocketClient, store: string) {
     this.#client = client
     this.#socket = socket
     this.#store = store

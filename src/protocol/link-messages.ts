@@ -4,10 +4,16 @@
  * what follows is not checked. The term of a thread tells it from those before.
  */
 
+/** A node, from its start to its end. */
+export interface NodeId {
+  node: string
+  incarnation: number
+}
+
 /** What a front of another node says. */
 export type ToOwner =
-  /** The first message. */
-  | { kind: 'hello'; version: string; node: string; incarnation: number }
+  /** The first message: who it is, and whom it expects. */
+  | { kind: 'hello'; version: string; from: NodeId; to: NodeId }
   /** By its clock, milliseconds. */
   | { kind: 'ping'; atMs: number }
   /** It has learnt what it must know of a shard, and what was told up to a frame. */

@@ -162,7 +162,8 @@ export class ClusterNode implements ClusterOwner {
       standing,
       lease: this.lease,
       linkLeaseMs: Math.min(limits.linkLeaseMs, (leaseSecs * 1_000) / 2),
-      isMember: async (name, incarnation) =>
+      own: { node, incarnation: this.#membership.incarnation },
+      isMember: async ({ node: name, incarnation }) =>
         (await this.#membership.look()).some((one) => one.node === name && one.incarnation === incarnation),
       log,
     })
@@ -322,8 +323,10 @@ export class ClusterNode implements ClusterOwner {
 
   /** Takes links of other nodes, before those are told where. */
   async #listen(): Promise<void> {
-    const { listen, linkAddress } = this.#parts.settings
-    this.#links = await listenForLinks({ ...listen, key: this.#key }, (socket) => {
+    const { log, settings } = this.#parts
+    const { listen, linkAddress } = settings
+    const failed = (error: Error) => log.error({ err: error }, 'a link of another node could not be taken')
+    this.#links = await listenForLinks({ ...listen, key: this.#key, failed }, (socket) => {
       if (this.#owner === undefined) socket.destroy()
       else this.#owner.take(socket)
     })

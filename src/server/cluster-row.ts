@@ -105,6 +105,9 @@ export function tellFaults(faults: readonly RowFault[], log: Logger): void {
     )
 }
 
+/** Of a name of a host (RFC 1035, 2.3.4). */
+const HOST_CHARS_MAX = 253
+
 function nameOf({ node, incarnation }: Pick<Member, 'node' | 'incarnation'>): string {
   return `${node} ${incarnation}`
 }
@@ -115,5 +118,7 @@ function placeOf(member: Member): PeerPlace | undefined {
   const { node, incarnation } = member
   const colon = link.lastIndexOf(':')
   const [host, port] = [link.slice(0, colon), Number(link.slice(colon + 1))]
-  return colon < 1 || !Number.isInteger(port) ? undefined : { node, incarnation, host, port }
+  const isHost = colon >= 1 && colon <= HOST_CHARS_MAX
+  const isPort = Number.isInteger(port) && port >= 1 && port <= 65_535
+  return isHost && isPort ? { node, incarnation, host, port } : undefined
 }

@@ -12,7 +12,7 @@ import type { LinkMessage } from '../outbound/link/framing.js'
 import { Link } from '../outbound/link/link.js'
 import { countOf, toldOf } from '../protocol/frame.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
-import { isToOwner, type ToFront, type ToOwner } from '../protocol/link-messages.js'
+import { isToOwner, type NodeId, type ToFront, type ToOwner } from '../protocol/link-messages.js'
 import type { ShardMemory } from '../protocol/shard-memory.js'
 import type { MainCalls, PeerCalls } from './front-messages.js'
 import { mainCalls, type MainCallParts } from './main-calls.js'
@@ -25,8 +25,10 @@ export interface LinkOwnerParts {
   lease: LeaseMemory
   /** How long a node may answer without hearing of this one, milliseconds. */
   linkLeaseMs: number
-  /** Whether a node is alive, as an incarnation of it. */
-  isMember(node: string, incarnation: number): Promise<boolean>
+  /** This node. */
+  own: NodeId
+  /** Whether a node is alive, as that incarnation. */
+  isMember(node: NodeId): Promise<boolean>
   log: Logger
 }
 
@@ -195,7 +197,7 @@ class OwnerLink {
   }
 
   async #hello(said: ToOwner): Promise<void> {
-    const { isMember, log, main } = this.#parts
+    const { isMember, log, main, own } = this.#parts
     const refuse = (reason: string) => {
       this.tell({ kind: 'refused', reason })
       // What was written goes out first.
@@ -205,10 +207,17 @@ class OwnerLink {
     if (this.#asking) return
     this.#asking = true
     if (said.kind !== 'hello') return refuse('Expected the other node to say who it is')
-    const { node, incarnation } = said
     if (said.version !== version)
       return refuse(`This node runs version ${version}, the other one ${said.version}`)
-    const isKnown = await isMember(node, incarnation).catch(() => false)
+    const { from, to } = said
+    // Addresses of nodes come from the database, and may lead to any of them.
+    if (to.node !== own.node || to.incarnation !== own.incarnation)
+      return refuse(
+        `This is the node ${own.node}, start ${own.incarnation}, not ${to.node}, start ${to.incarnation}`,
+      )
+    const { node } = from
+    if (node === own.node) return refuse('A node has no link to itself')
+    const isKnown = await isMember(from).catch(() => false)
     if (this.#over.signal.aborted) return
     if (!isKnown) return refuse(`The node ${node} is not known as one that is alive`)
     this.#node = node

@@ -9,7 +9,7 @@ import type { FrontListener } from '../dispatch/shard-threads.js'
 import type { LinkMessage } from '../outbound/link/framing.js'
 import { Link, connectLink } from '../outbound/link/link.js'
 import { LeaseMemory } from '../protocol/lease-memory.js'
-import { isToFront, type ToFront, type ToOwner } from '../protocol/link-messages.js'
+import { isToFront, type NodeId, type ToFront, type ToOwner } from '../protocol/link-messages.js'
 import { ShardMemory } from '../protocol/shard-memory.js'
 import type { MainCalls, PeerCalls, PeerPlace, PeersTold } from './front-messages.js'
 import { RemoteGate } from './front-services.js'
@@ -61,17 +61,16 @@ export class PeerLink {
   static async connect(place: PeerPlace, parts: LinkParts, listener: PeerLinkListener): Promise<PeerLink> {
     const { host, port } = place
     const socket = await connectLink({ host, port, key: Buffer.from(parts.own.key) })
-    return new PeerLink((events) => new Link(socket, events), parts, listener)
+    return new PeerLink({ ...parts, place, socket }, listener)
   }
 
   private constructor(
-    open: (events: ConstructorParameters<typeof Link>[1]) => Link,
-    parts: LinkParts,
+    parts: LinkParts & { place: PeerPlace; socket: ConstructorParameters<typeof Link>[0] },
     listener: PeerLinkListener,
   ) {
     this.#parts = parts
     this.#listener = listener
-    this.#link = open({
+    this.#link = new Link(parts.socket, {
       message: (message) => this.#message(message),
       closed: (reason) => this.#closed(reason),
     })
@@ -80,8 +79,8 @@ export class PeerLink {
       verify: { handle: (attempt) => this.gate.verify(attempt) },
     })
     this.gate = new RemoteGate(this)
-    const { node, incarnation } = parts.own
-    this.#say({ kind: 'hello', version, node, incarnation })
+    const [from, to] = [nodeIdOf(parts.own), nodeIdOf(parts.place)]
+    this.#say({ kind: 'hello', version, from, to })
     this.#pings = setInterval(() => this.#ping(), limits.linkPingMs)
   }
 
@@ -220,6 +219,10 @@ export class PeerLink {
     }
     this.#listener.ended(reason)
   }
+}
+
+function nodeIdOf({ node, incarnation }: NodeId): NodeId {
+  return { node, incarnation }
 }
 
 /** The thread of a shard of the other node. */

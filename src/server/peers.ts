@@ -92,12 +92,17 @@ export class Peers {
     for (const { link } of this.#peers.values()) link?.end()
   }
 
+  /** Tries those that it has tried longest ago: some that do not answer must not keep it from the others. */
   #connectAll(): void {
     const nowMs = steadyClock()
-    for (const peer of this.#peers.values()) {
-      const isTime = nowMs - peer.triedAtMs >= limits.linkRetryMs
-      if (peer.link === undefined && !peer.isConnecting && isTime) void this.#connect(peer)
-    }
+    const all = [...this.#peers.values()]
+    const dueSince = nowMs - limits.linkRetryMs
+    const due = all.filter(
+      (peer) => peer.link === undefined && !peer.isConnecting && peer.triedAtMs <= dueSince,
+    )
+    const free = limits.linkTriesMax - all.filter((peer) => peer.isConnecting).length
+    const first = due.toSorted((one, other) => one.triedAtMs - other.triedAtMs)
+    for (const peer of first.slice(0, Math.max(0, free))) void this.#connect(peer)
   }
 
   async #connect(peer: Peer): Promise<void> {

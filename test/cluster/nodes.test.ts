@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { limits } from '../../src/base/limits.js'
 import { Membership } from '../../src/dispatch/cluster/membership.js'
 import { describeFaults } from '../../src/dispatch/cluster/told.js'
 import { type Joining, type NodeRow, NodeTable } from '../../src/outbound/cluster/nodes.js'
@@ -268,6 +269,28 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     expect(watching.told.members).not.toContain('k')
     expect((await watching.membership.look()).map(({ node }) => node)).not.toContain('k')
     expect(watching.told.faults).toEqual([expect.stringContaining('The row of the node k is an earlier one')])
+  })
+
+  it('are found however many rows there are, and more that are alive than are read are refused', async () => {
+    const nodes = await table()
+    await join(nodes, 'z')
+    const add = (name: string, alive: boolean, count: number) =>
+      postgres.query(`INSERT INTO test_nodes SELECT '${name}' || n, 1, 0, 0, ${alive}, '', 1, '', '{}', ''
+        FROM generate_series(1, ${count}) AS n`)
+    await add('ended', false, 3_000)
+    expect(await found(nodes, 'z')).toMatchObject({ alive: true })
+    expect((await nodes.all()).faults.length).toBeGreaterThan(100)
+    expect(await nodes.join(joining('zz'))).toMatchObject({ ended: 0 })
+    await add('false', true, limits.clusterNodesMax)
+    expect(await found(nodes, 'z')).toMatchObject({ alive: true })
+    await add('more', true, limits.clusterNodeRowsMax)
+    await expect(nodes.all()).rejects.toThrow('has 256 or more that are alive')
+    await postgres.query("DELETE FROM test_nodes WHERE node LIKE 'false%' OR node LIKE 'more%'")
+    await postgres.query(
+      "UPDATE test_nodes SET alive = true, owns = repeat('x', 1000000) WHERE node = 'ended1'",
+    )
+    await expect(nodes.all()).rejects.toThrow('Expected the rows of nodes')
+    await postgres.query("DELETE FROM test_nodes WHERE node LIKE 'ended%'")
   })
 
   it.each([1, 2, 5])(

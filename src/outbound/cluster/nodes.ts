@@ -1,5 +1,6 @@
 import { type Clock, systemClock } from '../../base/clock.js'
-import { isBytes, isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
+import { limits } from '../../base/limits.js'
+import { isBytes, isFlag, isNumber, listOf, members, textUpTo } from '../../base/shape.js'
 import { failureOf } from './answers.js'
 import { hasMac, rowMac, type RowSecret, type RowValue } from './row-mac.js'
 import { type Parameter, parameterOf, type Session, type Written } from './session.js'
@@ -72,13 +73,18 @@ export class NodeTable {
     this.#session.drop()
   }
 
-  /** All nodes. */
+  /**
+   * All nodes that are alive, and as many more as are read at once.
+   * @throws Error where more are alive than a cluster can have: some of them would be left out, and taken for dead
+   */
   async all(): Promise<NodeRows> {
-    const found = await this.#stored()
+    const found = await this.#stored('')
     const isTrue = ({ row, mac }: Stored) =>
       hasMac(this.#secret, { table: TABLE, values: valuesOf(row), mac })
+    const rows = found.filter(isTrue).map(({ row }) => row)
+    if (rows.filter(({ alive }) => alive).length > limits.clusterNodesMax) throw tooMany(limits.clusterNodesMax)
     return {
-      members: found.filter(isTrue).map(({ row }) => row),
+      members: rows.toSorted((one, other) => (one.node < other.node ? -1 : 1)),
       faults: found.filter((one) => !isTrue(one)).map(({ row: { node } }) => ({ node, reason: UNTRUE })),
     }
   }
@@ -88,7 +94,7 @@ export class NodeTable {
    * @returns the row; undefined where a node of that name is alive, or came first
    */
   async join(about: Joining): Promise<NodeRow | undefined> {
-    const before = (await this.#stored()).find(({ row }) => row.node === about.node)
+    const before = (await this.#stored(about.node)).find(({ row }) => row.node === about.node)
     const isTrue =
       before !== undefined &&
       hasMac(this.#secret, { table: TABLE, values: valuesOf(before.row), mac: before.mac })
@@ -134,9 +140,13 @@ export class NodeTable {
     return [...values.map(parameterOf), rowMac(this.#secret, TABLE, values)]
   }
 
-  async #stored(): Promise<Stored[]> {
-    const rows = await this.#session.rows(this.#statements.all)
+  /** @param own the node whose row is among them, if it has one */
+  async #stored(own: string): Promise<Stored[]> {
+    const rows = await this.#session.rows(this.#statements.all, [limits.clusterNodeRowsMax, own])
     if (!areRows(rows)) throw new Error('Expected the rows of nodes that a cluster has')
+    // Rows that do not verify may stand in the place of others that are alive.
+    if (rows.length === limits.clusterNodeRowsMax && rows.at(-1)?.alive === true)
+      throw tooMany(limits.clusterNodeRowsMax)
     return rows.map((found) => {
       const { incarnation, ended, beat, mac, ...more } = found
       const { format_max: formatMax, settings_digest: settingsDigest, ...others } = more
@@ -155,6 +165,11 @@ interface Stored {
 }
 
 const UNTRUE = 'does not verify: it was changed, or written by another cluster or without the master seed'
+
+const tooMany = (most: number) =>
+  new Error(
+    `its table of nodes has ${most} or more that are alive: remove those that are not nodes of this cluster`,
+  )
 
 function valuesOf(row: NodeRow): RowValue[] {
   const { node, incarnation, ended, beat, alive, address, formatMax, settingsDigest, owns } = row
@@ -177,17 +192,20 @@ function storedColumns(found: Found): Parameter[] {
   return [...texts.map(parameterOf), Buffer.from(mac)]
 }
 
+const isName = textUpTo(limits.clusterNameCharsMax)
+const isAbout = textUpTo(limits.clusterAboutCharsMax)
+
 const areRows = listOf(
   members<Found>({
-    node: isText,
-    incarnation: isText,
-    ended: isText,
-    beat: isText,
+    node: isName,
+    incarnation: isName,
+    ended: isName,
+    beat: isName,
     alive: isFlag,
-    address: isText,
+    address: isName,
     format_max: isNumber,
-    settings_digest: isText,
-    owns: isText,
+    settings_digest: isAbout,
+    owns: isAbout,
     mac: isBytes,
   }),
 )

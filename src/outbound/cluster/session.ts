@@ -1,6 +1,7 @@
-import { Socket } from 'node:net'
-import { Client, DatabaseError, type QueryResult, type QueryResultRow } from 'pg'
+import type { Socket } from 'node:net'
+import { type Client, DatabaseError, type QueryResult, type QueryResultRow } from 'pg'
 import { isText, listOf, members } from '../../base/shape.js'
+import { makeClient, type SocketClient } from '../postgres-client.js'
 import { failureOf } from './answers.js'
 import { limits } from '../../base/limits.js'
 import { describeTrouble } from './trouble.js'
@@ -37,7 +38,7 @@ export class Session {
   readonly #names = new Map<string, string>()
   #open = true
 
-  private constructor(client: Client, socket: Socket) {
+  private constructor({ client, socket }: SocketClient) {
     this.#client = client
     this.#socket = socket
     client.on('notice', () => (this.#notices += 1))
@@ -81,15 +82,13 @@ export class Session {
   }
 
   static #to(url: string): Session {
-    const socket = new Socket()
-    const client = new Client({
-      connectionString: url,
-      fallback_application_name: 'strandfast-cluster',
-      connectionTimeoutMillis: limits.clusterConnectMs,
-      keepAlive: true,
-      stream: () => socket,
-    })
-    return new Session(client, socket)
+    return new Session(
+      makeClient({
+        connectionString: url,
+        fallback_application_name: 'strandfast-cluster',
+        connectionTimeoutMillis: limits.clusterConnectMs,
+      }),
+    )
   }
 
   /** False once it has broken. */

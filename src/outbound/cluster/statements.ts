@@ -72,6 +72,7 @@ export interface ClusterStatements {
     forget: string
   }
   nodes: {
+    /** $1 rows at most, $2 node: its own comes first, and then those that are alive. */
     all: string
     /** A row, $1 to $10 in the order of its columns, where its name has none. */
     add: string
@@ -160,7 +161,7 @@ export function statementsOf(prefix: string): ClusterStatements {
         WHERE shard = $1 AND segment > $2 AND segment <= $3 AND state IS NOT NULL`,
     },
     nodes: {
-      all: `SELECT ${nodeColumns.join(', ')} FROM ${nodes} ORDER BY node`,
+      all: `SELECT ${nodeColumns.join(', ')} FROM ${nodes} ORDER BY node = $2 DESC, alive DESC, node LIMIT $1`,
       add: `INSERT INTO ${nodes} (${nodeColumns.join(', ')})
         SELECT ${nodeTypes.map((type, at) => `$${at + 1}::${type}`).join(', ')}
         WHERE NOT EXISTS (SELECT 1 FROM ${nodes} WHERE node = $1)`,

@@ -1,10 +1,12 @@
 import { DatabaseError } from 'pg'
+import { limits } from '../../base/limits.js'
 
 /** What a failure of the cluster's database means to who runs it: one sentence, without a full stop. */
 export function describeTrouble(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (!(error instanceof DatabaseError)) return withoutAnswer(error)
-  const { code = '', message } = error
+  const { code = '' } = error
+  const message = error.message.slice(0, limits.postgresTroubleCharsMax)
   if (code === NO_TABLE) return 'it holds no cluster: make one by strandfast cluster init, or cluster push'
   if (code === NO_RIGHT) return `the role has no right to it: ${message}`
   if (code === NO_DATABASE) return `${message}: create it, or name another one in the URL`

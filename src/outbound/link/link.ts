@@ -96,6 +96,16 @@ export class Link {
   }
 }
 
+/** What a node listens with for links. */
+interface LinkListening {
+  host: string
+  port: number
+  /** 32 bytes that all nodes of the cluster have. */
+  key: Buffer
+  /** The system could not take a connection; it listens on. */
+  failed(error: Error): void
+}
+
 /** Where a node takes links. */
 export interface LinkServer {
   port: number
@@ -105,11 +115,10 @@ export interface LinkServer {
 
 /**
  * Takes links of other nodes.
- * @param key 32 bytes that all nodes of the cluster have
  * @throws Error when the address cannot be listened on
  */
 export async function listenForLinks(
-  { host, port, key }: { host: string; port: number; key: Buffer },
+  { host, port, key, failed }: LinkListening,
   linked: (socket: TLSSocket) => void,
 ): Promise<LinkServer> {
   const server = createServer(
@@ -121,7 +130,11 @@ export async function listenForLinks(
   server.on('tlsClientError', (_error, socket) => socket.destroy())
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
-    server.listen(port, host, () => resolve())
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      server.on('error', failed)
+      resolve()
+    })
   })
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('Expected links to be taken on a port')

@@ -11,7 +11,8 @@ it('lets a front answer for as long as the owner says, and not while that has no
   let owner: Link | undefined
   /** Whether the front might answer, as each ping found it. */
   const found: boolean[] = []
-  const server = await listenForLinks({ host: '127.0.0.1', port: 0, key }, (socket) => {
+  const listening = { host: '127.0.0.1', port: 0, key, failed() {} }
+  const server = await listenForLinks(listening, (socket) => {
     owner = new Link(socket, {
       message(message) {
         if (message.kind !== 'value' || !isToOwner(message.value)) return

@@ -1,0 +1,50 @@
+import { Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { Client, type ClientConfig } from 'pg'
+import { limits } from '../base/limits.js'
+
+/** A client of PostgreSQL, and its socket: when that is destroyed, whatever the client does is broken off. */
+export interface SocketClient {
+  client: Client
+  socket: Socket
+}
+
+/**
+ * Makes a client; it is not connected yet. What a server sends that the driver cannot read, and an answer that is too large,
+ * breaks the connection: the driver throws where it reads, in an event of the stream, and the process would end.
+ */
+export function makeClient(config: ClientConfig): SocketClient {
+  const socket = new Socket()
+  const client = new Client({ ...config, keepAlive: true, stream: () => socket })
+  const { connection } = client
+  let [bytes, rows] = [0, 0]
+  const takeBytes = (chunk: Uint8Array) => {
+    bytes += chunk.length
+    if (bytes > limits.postgresAnswerBytesMax)
+      throw new Error(`it answered with more than ${limits.postgresAnswerBytesMax} bytes`)
+  }
+  connection.on('readyForQuery', () => ([bytes, rows] = [0, 0]))
+  connection.on('dataRow', () => {
+    rows += 1
+    if (rows > limits.postgresAnswerRowsMax)
+      throw new Error(`it answered with more than ${limits.postgresAnswerRowsMax} rows`)
+  })
+  breakAtThrow(socket, takeBytes)
+  connection.once('sslconnect', () => breakAtThrow(connection.stream, takeBytes))
+  return { client, socket }
+}
+
+/** Has a stream break when something throws that takes its events. @param read called with all that arrives, first */
+function breakAtThrow(stream: Duplex, read: (chunk: Uint8Array) => void): void {
+  const emit = stream.emit.bind(stream)
+  stream.emit = (event: string | symbol, ...values: unknown[]): boolean => {
+    try {
+      const [first] = values
+      if (event === 'data' && first instanceof Uint8Array) read(first)
+      return emit(event, ...values)
+    } catch (error) {
+      stream.destroy(error instanceof Error ? error : new Error(String(error)))
+      return true
+    }
+  }
+}

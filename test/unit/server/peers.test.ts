@@ -1,0 +1,46 @@
+import { once } from 'node:events'
+import { createServer, type Socket } from 'node:net'
+import { describe, expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
+import { createLogger } from '../../../src/base/log.js'
+import { Peers } from '../../../src/server/peers.js'
+
+describe('the links of a front to other nodes', () => {
+  it('are tried for few of them at once, and each has its turn although none answers', async () => {
+    const [open, reached] = [new Set<Socket>(), new Set<string>()]
+    let most = 0
+    // Takes connections and says nothing, until as many are there as may be.
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('close', () => open.delete(socket))
+      open.add(socket)
+      reached.add(socket.localAddress ?? '')
+      most = Math.max(most, open.size)
+      if (open.size === limits.linkTriesMax) setImmediate(() => open.forEach((one) => one.destroy()))
+    })
+    server.listen(0, '0.0.0.0')
+    await once(server, 'listening')
+    const address = server.address()
+    if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
+    const peers = new Peers({
+      links: [],
+      listener: { learn: async () => {}, restarted: () => {} },
+      log: createLogger('silent', 'test'),
+    })
+    const count = limits.linkTriesMax * 3
+    peers.follow({
+      own: { node: 'own', incarnation: 1, key: Buffer.alloc(32) },
+      peers: Array.from({ length: count }, (_none, nth) => ({
+        node: `node-${nth}`,
+        incarnation: 1,
+        host: `127.0.0.${nth + 1}`,
+        port: address.port,
+      })),
+    })
+    while (reached.size < count) await once(server, 'connection')
+    expect(most).toBeLessThanOrEqual(limits.linkTriesMax)
+    peers.close()
+    server.close()
+    for (const one of open) one.destroy()
+  })
+})
