@@ -10,7 +10,7 @@ import { steadyClock, systemClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
-import { decodeCommands, encodeOutcomes, type CommandFrame, type FrontFrame } from '../src/protocol/frame.js'
+import { decodeCommands, encodeOutcomes, type CommandFrame, type LateFrame } from '../src/protocol/frame.js'
 import {
   closeShard,
   endShard,
@@ -23,7 +23,7 @@ import {
 import { ShardMemory } from '../src/protocol/shard-memory.js'
 import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
-import { FrontFrames } from './shard/front-frames.js'
+import { FrontFrames, type SendFrame } from './shard/front-frames.js'
 import { Shard } from './shard/shard.js'
 import { Watched } from './shard/watched.js'
 import { type NodeLog, prepareNodeLog } from './store/log/node-log.js'
@@ -80,10 +80,12 @@ port.on('message', (message: unknown) => {
   work()
 })
 
-function sender(to: MessagePort): (frame: FrontFrame) => void {
-  return (frame) => {
+function sender(to: MessagePort): SendFrame {
+  return (frame, late) => {
     const memory = encodeOutcomes(frame)
-    to.postMessage(memory, [memory])
+    const message: ArrayBuffer | LateFrame =
+      late === undefined ? memory : { kind: 'late', ...late, frame: memory }
+    to.postMessage(message, [memory])
   }
 }
 

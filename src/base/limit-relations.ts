@@ -2,6 +2,10 @@ import { assert } from './assert.js'
 
 /** [the smaller or equal limit, the larger one, why]: the limits that depend on each other. */
 const relations = [
+  ['linkPieceBytes', 'linkPiecesBytes', 'several principals have pieces under way'],
+  ['linkReadSaidBytes', 'linkPiecesBytes', 'what was read is said before all pieces wait for it'],
+  ['pageBytesMax', 'linkAnswerBytesPerPrincipalMax', 'a principal can be sent a whole page over a link'],
+  ['linkAnswerBytesPerPrincipalMax', 'linkAnswerBytesMax', 'one principal has its share of a link'],
   ['clusterNodesMax', 'clusterNodeRowsMax', 'all nodes that are alive are read'],
   ['clusterNodesMax', 'linksMax', 'each node can have a link from each other one'],
   ['recordBytesDefault', 'recordBytesMax', 'the default of a setting is within its range'],

@@ -98,6 +98,16 @@ export const outboundLimits = {
   linkMessageBytesMax: 268_435_456,
   /** Bytes that may wait for another node to read them. */
   linkUnsentBytesMax: 268_435_456,
+  /** Bytes of an answer to a read from which others overtake it on a link. */
+  linkLateBytesMin: 4_096,
+  /** Bytes of one piece of such an answer, and of pieces that the other node has not read: other messages wait for no more than these. */
+  linkPieceBytes: 32_768,
+  linkPiecesBytes: 262_144,
+  /** Bytes that are read of a link until the other node is told so at once. */
+  linkReadSaidBytes: 65_536,
+  /** Bytes of such answers that wait for a link, in all and for one principal; beyond that it is answered 503. */
+  linkAnswerBytesMax: 268_435_456,
+  linkAnswerBytesPerPrincipalMax: 33_554_432,
   /** How long another node may take to be reached, and to say who it is, milliseconds. */
   linkHandshakeMs: 3_000,
   /** Connections of other nodes at once. */

@@ -10,8 +10,9 @@ import { HeldCommands } from './held-commands.js'
 /**
  * Takes the outcome of one command.
  * @param proven it holds whatever has become of the node's lease: a group was appended with it, or it says that nothing is known
+ * @param isLate the shard may have told of changes that it does not show yet
  */
-export type Receive = (outcome: Outcome, proven: boolean) => void
+export type Receive = (outcome: Outcome, proven: boolean, isLate?: boolean) => void
 
 /** A write in flight may or may not be on disk. */
 export const outcomeUnknown = refuse(
@@ -226,14 +227,16 @@ export class ShardLink {
   }
 
   /** Processes the notices of a frame. @returns whether all fronts have; if not, it goes on once they have */
-  #mayPass({ notices, told }: FrontFrame): boolean {
+  #mayPass({ notices, told, isLate }: FrontFrame): boolean {
     assert(this.#end !== undefined, 'a frame is of a thread that is there')
     const { memory, front } = this.#end
     if (!this.#noticed) {
       for (const notice of notices) this.#guard(() => this.#listener.notice(notice))
       // Without notices too: the first frame of a front says only that it need not process what was told before.
-      if (told !== this.#told) memory.hasTaken(front, told)
-      this.#told = told
+      if (isLate !== true) {
+        if (told !== this.#told) memory.hasTaken(front, told)
+        this.#told = told
+      }
       this.#noticed = true
     }
     // What a front learns before it serves is answered to nobody yet.
@@ -242,7 +245,8 @@ export class ShardLink {
     return false
   }
 
-  #pass({ outcomes, events, appended }: FrontFrame): void {
+  #pass({ outcomes, events, appended, told, isLate }: FrontFrame): void {
+    const isOvertaken = isLate === true && told !== this.#told
     let bytes = 0
     const receivers = outcomes.map(([id]) => {
       const pending = this.#pending.get(id)
@@ -251,7 +255,8 @@ export class ShardLink {
       return pending?.receive
     })
     this.#end?.memory.count(-outcomes.length, -bytes)
-    for (const [at, [, outcome]] of outcomes.entries()) this.#guard(() => receivers[at]?.(outcome, appended))
+    for (const [at, [, outcome]] of outcomes.entries())
+      this.#guard(() => receivers[at]?.(outcome, appended, isOvertaken))
     if (events.length > 0) this.#guard(() => this.#listener.events(events))
   }
 

@@ -1,5 +1,6 @@
 import { steadyClock } from '../base/clock.js'
 import { refuse, type Refusal } from '../base/errors.js'
+import { machineClock } from '../base/machine-clock.js'
 import { limits } from '../base/limits.js'
 import { shardOf } from '../base/placement.js'
 import type { Command, CommandOf, Outcome } from '../protocol/messages.js'
@@ -9,8 +10,8 @@ import { RecordCache, type RecordCacheFigures } from './record-cache.js'
 import { ShardWaits } from './shard-waits.js'
 import { outcomeUnknown, type Receive as ReceiveProven } from './shard-link.js'
 
-/** Takes the outcome of one command. */
-type Receive = (outcome: Outcome) => void
+/** Takes the outcome of one command. @param isLate the shard may have told of changes that it does not show yet */
+type Receive = (outcome: Outcome, proven?: boolean, isLate?: boolean) => void
 
 /** Notices for others than the cache of records. */
 export type FrontNotice = Exclude<Notice, { kind: 'recordsChanged' }>
@@ -158,8 +159,9 @@ export class Shards {
       receive({ kind: 'reply', status: 200, body })
       return
     }
-    this.sendTo(this.shardOf(command.agent), command, (outcome) => {
-      if (outcome.kind === 'reply' && outcome.gone !== true) this.#records.keep(command, outcome.body)
+    this.sendTo(this.shardOf(command.agent), command, (outcome, _proven, isLate) => {
+      const isCurrent = outcome.kind === 'reply' && outcome.gone !== true && isLate !== true
+      if (isCurrent) this.#records.keep(command, outcome.body)
       receive(outcome)
     })
   }
@@ -170,9 +172,9 @@ export class Shards {
    */
   #withProof(sender: ShardSender, command: Command, receive: Receive): ReceiveProven {
     if (!this.#isOfNode) return receive
-    return (outcome, proven) => {
+    return (outcome, proven, isLate) => {
       const cutOff = proven ? undefined : (sender.lease ?? noLease).refusal()
-      if (cutOff === undefined) receive(outcome)
+      if (cutOff === undefined) receive(outcome, proven, isLate)
       else receive('options' in command ? outcomeUnknown : cutOff)
     }
   }
@@ -183,4 +185,4 @@ function refusalOf(one: ShardSender | undefined): Refusal | undefined {
 }
 
 /** Of who owns nothing. */
-const noLease = new LeaseMemory()
+const noLease = new LeaseMemory(undefined, machineClock, () => moving)

@@ -20,12 +20,30 @@ export interface OutcomeFrame {
    * Outcomes without one need the lease of a node (docs/adr/0046-members-of-a-cluster.md).
    */
   appended: boolean
+  /** Callers of large reads among them, by the numbers of those commands. */
+  large?: ReadonlyMap<number, string>
 }
 
 /** What one front is sent of that. */
-export interface FrontFrame extends Omit<OutcomeFrame, 'figures'> {
+export interface FrontFrame extends Omit<OutcomeFrame, 'figures' | 'large'> {
   /** Counts the frames with notices, this one among them; wraps around. */
   told: number
+  /** Others may have overtaken it. */
+  isLate?: true
+}
+
+/** The outcome of a large read for a front of another node, which others may overtake on their way. */
+export interface LateFrame {
+  kind: 'late'
+  /** The number of the command. */
+  id: number
+  caller: string
+  /** A `FrontFrame`. */
+  frame: ArrayBuffer
+}
+
+export function isLateFrame(message: unknown): message is LateFrame {
+  return typeof message === 'object' && message !== null && 'kind' in message && message.kind === 'late'
 }
 
 /**

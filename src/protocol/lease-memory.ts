@@ -19,10 +19,15 @@ export class LeaseMemory {
   readonly memory: SharedArrayBuffer
   readonly #until: BigInt64Array
   readonly #nowMs: Clock
+  readonly #why: () => Refusal
 
-  /** @param memory that of the thread which beats; new when created there */
-  constructor(memory = new SharedArrayBuffer(8), nowMs: Clock = machineClock) {
+  /**
+   * @param memory that of the thread which beats; new when created there
+   * @param why says why it does not hold, where that is not for want of the database
+   */
+  constructor(memory = new SharedArrayBuffer(8), nowMs: Clock = machineClock, why = () => cutOff) {
     this.memory = memory
+    this.#why = why
     this.#until = new BigInt64Array(memory)
     this.#nowMs = nowMs
   }
@@ -37,7 +42,7 @@ export class LeaseMemory {
 
   /** Why the node may not answer; undefined while it may. */
   refusal(): Refusal | undefined {
-    return this.holds() ? undefined : cutOff
+    return this.holds() ? undefined : this.#why()
   }
 
   get untilMs(): number {

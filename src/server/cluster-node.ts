@@ -19,7 +19,7 @@ import { knownEndPath } from '../outbound/cluster/known-end.js'
 import { NodeTable } from '../outbound/cluster/nodes.js'
 import { openLasting } from '../outbound/cluster/server-check.js'
 import { clusterTables, statementsOf } from '../outbound/cluster/statements.js'
-import { listenForLinks, type LinkServer } from '../outbound/link/link.js'
+import { listenForLinks, type LinkServer } from '../outbound/link/sockets.js'
 import { describeTrouble } from '../outbound/cluster/trouble.js'
 import { type ClusterFigures, noClusterFigures } from '../protocol/cluster-log-messages.js'
 import { LeaseMemory } from '../protocol/lease-memory.js'
@@ -326,9 +326,9 @@ export class ClusterNode implements ClusterOwner {
     const { log, settings } = this.#parts
     const { listen, linkAddress } = settings
     const failed = (error: Error) => log.error({ err: error }, 'a link of another node could not be taken')
-    this.#links = await listenForLinks({ ...listen, key: this.#key, failed }, (socket) => {
-      if (this.#owner === undefined) socket.destroy()
-      else this.#owner.take(socket)
+    this.#links = await listenForLinks({ ...listen, key: this.#key, failed }, (sockets) => {
+      if (this.#owner !== undefined) this.#owner.take(sockets)
+      else for (const socket of Object.values(sockets)) socket.destroy()
     })
     const { port } = this.#links
     const shownPort = linkAddress === undefined || linkAddress.port === 0 ? port : linkAddress.port

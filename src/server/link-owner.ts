@@ -1,21 +1,17 @@
-import type { TLSSocket } from 'node:tls'
-import { MessageChannel, type MessagePort } from 'node:worker_threads'
-import { assert } from '../base/assert.js'
 import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
 import { machineClock } from '../base/machine-clock.js'
 import { version } from '../base/version.js'
 import { Calls } from '../dispatch/calls.js'
 import { LEASE_MARGIN } from '../dispatch/cluster/lease.js'
-import type { ShardThreads } from '../dispatch/shard-threads.js'
 import type { LinkMessage } from '../outbound/link/framing.js'
 import { Link } from '../outbound/link/link.js'
-import { countOf, toldOf } from '../protocol/frame.js'
+import type { LinkSockets } from '../outbound/link/sockets.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import { isToOwner, type NodeId, type ToFront, type ToOwner } from '../protocol/link-messages.js'
-import type { ShardMemory } from '../protocol/shard-memory.js'
 import type { MainCalls, PeerCalls } from './front-messages.js'
 import { mainCalls, type MainCallParts } from './main-calls.js'
+import { ShardRelay } from './shard-relay.js'
 import type { Standing } from './state.js'
 
 /** What an owner of shards needs for the fronts of other nodes. */
@@ -52,17 +48,17 @@ export class LinkOwner {
   }
 
   /** Takes a connection of another node. */
-  take(socket: TLSSocket): void {
+  take(sockets: LinkSockets): void {
     const front = this.#free.shift()
     if (front === undefined) {
-      socket.destroy()
+      for (const socket of Object.values(sockets)) socket.destroy()
       return
     }
     const ended = () => {
       this.#links.delete(link)
       this.#free.push(front)
     }
-    const link = new OwnerLink(socket, this.#parts, { front, ended })
+    const link = new OwnerLink(sockets, this.#parts, { front, ended })
     this.#links.add(link)
   }
 
@@ -116,17 +112,17 @@ class OwnerLink {
   #isEnding = false
 
   /** @param own the number of its front, and what is called when that may be another one's */
-  constructor(socket: TLSSocket, parts: LinkOwnerParts, own: { front: number; ended(): void }) {
+  constructor(sockets: LinkSockets, parts: LinkOwnerParts, own: { front: number; ended(): void }) {
     this.#parts = parts
     this.#front = own.front
     this.#ended = () => own.ended()
-    this.#link = new Link(socket, {
+    this.#link = new Link(sockets, {
       message: (message) => this.#message(message),
       closed: (reason) => this.#closed(reason),
     })
     const failed = (error: Error) => this.close(error.message)
     const handlers = mainCalls(parts.main, () => ({ call: this.#calls.call, failed }), this.#over.signal)
-    this.#calls = new Calls((message) => this.tell({ kind: 'call', message }), {
+    this.#calls = new Calls((message) => this.#tellCall(message), {
       ...handlers,
       // What it cannot read is its own to bear.
       lose: { handle: ({ reason }) => this.close(reason) },
@@ -142,6 +138,12 @@ class OwnerLink {
     this.#link.send(message)
   }
 
+  /** Pages of exports and the like may be overtaken, as large answers of shards are. */
+  #tellCall(message: unknown): void {
+    const told: ToFront = { kind: 'call', message }
+    this.#link.sendBySize(told)
+  }
+
   /** Ends it once everything is sent. */
   finish(): void {
     this.#link.finish()
@@ -155,7 +157,13 @@ class OwnerLink {
   look(nowMs: number): void {
     const silentMs = nowMs - this.#heardAtMs
     const mostMs = this.#node === undefined ? limits.linkHandshakeMs : this.#parts.linkLeaseMs * LEASE_MARGIN
-    if (!this.#over.signal.aborted && silentMs > mostMs) this.close('it was silent for too long')
+    if (!this.#over.signal.aborted) {
+      this.#link.look(nowMs)
+      if (silentMs > mostMs) this.close('it was silent for too long')
+      // Writes wait for what it has to take, such as that a key has ended.
+      const isLate = [...this.#relays.values()].some((relay) => relay.waitsMs(nowMs) > limits.linkSilenceMs)
+      if (isLate) this.close('it did not take in time what a shard tells')
+    }
     if (this.#over.signal.aborted && nowMs >= this.#mayAnswerUntilMs) this.#release()
   }
 
@@ -163,13 +171,7 @@ class OwnerLink {
   join(shard: number): void {
     if (this.#node === undefined || this.#isEnding || this.#over.signal.aborted) return
     const { threads } = this.#parts.main.parts
-    const relay = ShardRelay.open({
-      shard,
-      front: this.#front,
-      threads,
-      tell: (told) => this.tell(told),
-      link: this.#link,
-    })
+    const relay = ShardRelay.open({ shard, front: this.#front, threads, link: this.#link })
     // It is asked again for the next thread.
     if (relay === undefined) return
     this.#relays.set(shard, relay)
@@ -190,7 +192,7 @@ class OwnerLink {
       this.#relays.get(message.shard)?.send(message.frame)
       return
     }
-    const said = message.value
+    const said = message.kind === 'value' ? message.value : undefined
     if (!isToOwner(said)) this.close('the other node said what is no message')
     else if (this.#node === undefined) void this.#hello(said)
     else this.#said(said)
@@ -268,7 +270,8 @@ class OwnerLink {
     const nowMs = machineClock()
     const forMs = Math.max(0, Math.min(linkLeaseMs, lease.untilMs - nowMs))
     if (forMs > 0) this.#mayAnswerUntilMs = nowMs + linkLeaseMs * LEASE_MARGIN
-    this.tell({ kind: 'pong', atMs, forMs, readOnly: standing.readOnly })
+    const pong: ToFront = { kind: 'pong', atMs, forMs, readOnly: standing.readOnly }
+    this.#link.sendUrgent(pong)
   }
 
   #closed(reason: string): void {
@@ -283,117 +286,5 @@ class OwnerLink {
     this.#parts.main.parts.threads.leave(this.#front)
     for (const relay of this.#relays.values()) relay.leave()
     if ([...this.#relays.values()].every((relay) => relay.isClosed)) this.#ended()
-  }
-}
-
-/** What a relay is made of. */
-interface RelayParts {
-  shard: number
-  front: number
-  threads: ShardThreads
-  tell(message: ToFront): void
-  link: Link
-}
-
-/** Passes the frames of one shard on to the front in another node, and back. */
-class ShardRelay {
-  readonly #parts: RelayParts
-  /** The thread that it leads to. */
-  readonly thread: { shard: number; term: number }
-  readonly #port: MessagePort
-  readonly #memory: ShardMemory
-  /** Commands that are not answered: while there are any, nobody else may have the number of the front. */
-  #underWay = 0
-  #asked: number | undefined
-  #hasLink = true
-  #hasLeft = false
-  isClosed = false
-
-  /** Resolves when the front sends nothing more, or cannot answer any more. */
-  readonly released: Promise<void>
-  /** That is so. */
-  release: () => void = () => {}
-
-  /** @returns undefined while the shard has no thread that fronts may join */
-  static open(parts: RelayParts): ShardRelay | undefined {
-    const { port1, port2 } = new MessageChannel()
-    const joined = parts.threads.join(parts.shard, parts.front, port1)
-    if (joined !== undefined) return new ShardRelay(parts, port2, joined)
-    port1.close()
-    return undefined
-  }
-
-  private constructor(
-    parts: RelayParts,
-    port: MessagePort,
-    { memory, term }: { memory: ShardMemory; term: number },
-  ) {
-    this.#parts = parts
-    this.thread = { shard: parts.shard, term }
-    this.#port = port
-    this.#memory = memory
-    this.released = new Promise((resolve) => (this.release = resolve))
-    port.on('message', (frame: unknown) => {
-      assert(frame instanceof ArrayBuffer, 'a shard sends frames')
-      this.#underWay -= countOf(frame)
-      if (this.#hasLink) this.#pass(frame)
-      else this.#closeWhenIdle()
-    })
-    port.once('close', () => {
-      this.isClosed = true
-      this.release()
-      if (this.#hasLink) parts.tell({ kind: 'left', ...this.thread })
-    })
-  }
-
-  send(frame: ArrayBuffer): void {
-    if (this.isClosed) return
-    this.#underWay += countOf(frame)
-    this.#port.postMessage(frame, [frame])
-  }
-
-  serves(told: number): void {
-    this.#memory.serves(this.#parts.front, told)
-    this.#tellWhenTaken(told)
-  }
-
-  taken(told: number): void {
-    this.#memory.hasTaken(this.#parts.front, told)
-  }
-
-  /** Nobody need wait for it any more. */
-  frontLeaves(): void {
-    this.#memory.leaves(this.#parts.front)
-    this.release()
-  }
-
-  /** What comes now is for nobody. */
-  linkEnded(): void {
-    this.#hasLink = false
-  }
-
-  /** The other node cannot answer any more: nobody waits for it. */
-  leave(): void {
-    if (this.#hasLeft) return
-    this.#hasLeft = true
-    this.release()
-    this.#closeWhenIdle()
-  }
-
-  #pass(frame: ArrayBuffer): void {
-    const told = toldOf(frame)
-    this.#parts.link.sendFrame(this.#parts.shard, frame)
-    if (told !== this.#asked) this.#tellWhenTaken(told)
-  }
-
-  #tellWhenTaken(told: number): void {
-    this.#asked = told
-    void this.#memory.untilTaken(told).then(() => {
-      if (this.#hasLink) this.#parts.tell({ kind: 'allTaken', ...this.thread, told })
-    })
-  }
-
-  #closeWhenIdle(): void {
-    if (this.#hasLeft && this.#underWay === 0) this.#port.close()
   }
 }

@@ -1,5 +1,5 @@
 import { assert } from '../base/assert.js'
-import { refuse, RefusedError } from '../base/errors.js'
+import { refuse, type Refusal, RefusedError } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { machineClock } from '../base/machine-clock.js'
 import { version } from '../base/version.js'
@@ -7,7 +7,8 @@ import { Calls } from '../dispatch/calls.js'
 import { type FrontEnd, type FrontLink, join } from '../dispatch/front-link.js'
 import type { FrontListener } from '../dispatch/shard-threads.js'
 import type { LinkMessage } from '../outbound/link/framing.js'
-import { Link, connectLink } from '../outbound/link/link.js'
+import { Link } from '../outbound/link/link.js'
+import { connectLink, type LinkSockets } from '../outbound/link/sockets.js'
 import { LeaseMemory } from '../protocol/lease-memory.js'
 import { isToFront, type NodeId, type ToFront, type ToOwner } from '../protocol/link-messages.js'
 import { ShardMemory } from '../protocol/shard-memory.js'
@@ -28,6 +29,17 @@ const noLink = refuse('unavailable', 'The link to the node that serves has ended
   retryAfterSecs: 1,
 })
 
+const slowLink = refuse(
+  'unavailable',
+  'The link to the node that owns the shard of this agent is slow or cut off, try again',
+  { retryAfterSecs: 1 },
+)
+const ownerCutOff = refuse(
+  'unavailable',
+  'The node that owns the shard of this agent cannot reach the database of its cluster, try again',
+  { retryAfterSecs: 1 },
+)
+
 /** What a link needs. */
 export interface LinkParts {
   own: PeersTold['own']
@@ -43,7 +55,7 @@ export class PeerLink {
   readonly #parts: LinkParts
   readonly #listener: PeerLinkListener
   readonly #link: Link
-  readonly #lease = new LeaseMemory()
+  readonly #lease = new LeaseMemory(undefined, machineClock, () => this.#whyNoLease())
   readonly #calls: Calls<PeerCalls, MainCalls>
   readonly gate: RemoteGate
   /** The ways to the threads that are there, by their shards. */
@@ -60,17 +72,17 @@ export class PeerLink {
   /** @throws Error when the other node cannot be reached */
   static async connect(place: PeerPlace, parts: LinkParts, listener: PeerLinkListener): Promise<PeerLink> {
     const { host, port } = place
-    const socket = await connectLink({ host, port, key: Buffer.from(parts.own.key) })
-    return new PeerLink({ ...parts, place, socket }, listener)
+    const sockets = await connectLink({ host, port, key: Buffer.from(parts.own.key) })
+    return new PeerLink({ ...parts, place, sockets }, listener)
   }
 
   private constructor(
-    parts: LinkParts & { place: PeerPlace; socket: ConstructorParameters<typeof Link>[0] },
+    parts: LinkParts & { place: PeerPlace; sockets: LinkSockets },
     listener: PeerLinkListener,
   ) {
     this.#parts = parts
     this.#listener = listener
-    this.#link = new Link(parts.socket, {
+    this.#link = new Link(parts.sockets, {
       message: (message) => this.#message(message),
       closed: (reason) => this.#closed(reason),
     })
@@ -80,7 +92,7 @@ export class PeerLink {
     })
     this.gate = new RemoteGate(this)
     const [from, to] = [nodeIdOf(parts.own), nodeIdOf(parts.place)]
-    this.#say({ kind: 'hello', version, from, to })
+    this.#sayUrgent({ kind: 'hello', version, from, to })
     this.#pings = setInterval(() => this.#ping(), limits.linkPingMs)
   }
 
@@ -125,14 +137,20 @@ export class PeerLink {
     this.#link.send(message)
   }
 
+  #sayUrgent(message: ToOwner): void {
+    this.#link.sendUrgent(message)
+  }
+
   #ping(): void {
     const nowMs = machineClock()
+    this.#link.look(nowMs)
     if (nowMs - this.#pongAtMs > limits.linkSilenceMs) this.close('the other node is silent')
-    else this.#say({ kind: 'ping', atMs: nowMs })
+    else this.#sayUrgent({ kind: 'ping', atMs: nowMs })
   }
 
   #message(message: LinkMessage): void {
     if (message.kind === 'frame') this.#ends.get(message.shard)?.take(message.frame)
+    else if (message.kind === 'late') this.#endOf(message)?.take(message.frame)
     else if (isToFront(message.value)) this.#said(message.value)
     else this.close('the other node said what is no message')
   }
@@ -187,7 +205,7 @@ export class PeerLink {
     const about = { shard, term, front: this.#front, lease: this.#lease }
     const end: LinkedEnd = new LinkedEnd(about, {
       link: this.#link,
-      say: (message) => this.#say(message),
+      say: (message) => this.#sayUrgent(message),
       left: () => this.#known.delete(end),
     })
     this.#ends.get(shard)?.end()
@@ -207,6 +225,12 @@ export class PeerLink {
     const end = this.#endOf({ shard, term })
     if (end !== undefined) this.#parts.links[shard]?.leaving(end)
     this.#say({ kind: 'released', shard, term })
+  }
+
+  /** Why nothing may be answered that the other node has decided. */
+  #whyNoLease(): Refusal {
+    const isHeard = machineClock() - this.#pongAtMs < limits.linkLeaseMs
+    return isHeard ? ownerCutOff : slowLink
   }
 
   #closed(reason: string): void {

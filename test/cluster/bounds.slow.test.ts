@@ -1,8 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { inherited } from '../../scripts/crash-loop/inherited.mjs'
+import { shardOf } from '../../src/base/placement.js'
+import { LinkWays } from '../support/cluster/rounds/link-ways.js'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'
@@ -58,22 +61,41 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
     expect(code).toBe(0)
   })
 
-  describe('whose table of nodes has rows of no node', () => {
+  describe('two of them', () => {
+    let links: LinkWays
     let servers: [TestServer, TestServer]
 
     beforeAll(async () => {
-      const start = (node: string) =>
-        cluster.start({ env: { SERVICE_CLUSTER_NODE: node, SERVICE_CLUSTER_LINK_ADDRESS: '127.0.0.1:0' } })
+      const directory = cluster.place('links')
+      mkdirSync(directory)
+      links = await LinkWays.between(['first', 'second'], directory)
+      const start = (node: string) => {
+        const { env, nodeOptions } = links.of(node)
+        return cluster.start({ env: { ...env, SERVICE_CLUSTER_NODE: node }, nodeOptions })
+      }
       servers = [await start('first'), await start('second')]
       await eventually(async () => (await call(servers[1], 'GET /readyz')).status === 200)
     })
 
+    afterAll(() => links?.stop())
+
+    /** Numbers of the shards that each of them owns. */
+    const owned = async () => {
+      const { body } = await call(servers[0], 'GET /v1/server')
+      const members: { node: string; owned_shards: number[] }[] = body.cluster?.members ?? []
+      return members.map((member) => member.owned_shards)
+    }
+    const isServed = async () => {
+      for (const server of servers)
+        await eventually(async () => (await call(server, 'GET /readyz')).status === 200)
+    }
+
     const add = (name: string, count: number) =>
       cluster.postgres.query(`INSERT INTO strandfast_nodes
-        SELECT '${name}' || n, 1, 0, true, 'http://127.0.0.1:1', format_max, settings_digest, owns
+        SELECT '${name}' || n, 1, 0, true, '', format_max, settings_digest, replace(owns, 'first.nodes.test', '127.0.0.1')
         FROM strandfast_nodes, generate_series(1, ${count}) AS n WHERE node = 'first'`)
 
-    it('has no link to a node that another address leads to, nor to itself', async () => {
+    it('have no link to a node that another address leads to, nor to itself', async () => {
       await add('false-', 1)
       for (const server of servers)
         await eventually(() =>
@@ -81,17 +103,14 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
         )
       // It never beats.
       await eventually(async () => !(await isAlive('false-1')))
-      for (const server of servers)
-        await eventually(async () => (await call(server, 'GET /readyz')).status === 200)
+      await isServed()
     })
 
-    it('answers as before while there are 3,000 of them, and says so', async () => {
+    it('answer as before while 3,000 rows are those of no node, and say so', async () => {
       // A shard that moves would wait for who is alive.
       await eventually(async () => {
-        const { body } = await call(servers[0], 'GET /v1/server')
-        const members: { owned_shards: number[] }[] = body.cluster?.members ?? []
-        const owned = members.map((member) => member.owned_shards.length)
-        return owned.every((count) => count > 0) && owned.reduce((sum, count) => sum + count) === 3
+        const all = await owned()
+        return all.every(({ length }) => length > 0) && all.flat().length === 3
       })
       await add('many-', 3_000)
       for (const server of servers) {
@@ -101,7 +120,60 @@ describe.skipIf(noPostgres)('nodes over a database or a network that is slow or 
         expect(wrote.status, wrote.text).toBe(201)
       }
       await cluster.postgres.query("DELETE FROM strandfast_nodes WHERE node LIKE 'many-%'")
-      for (const server of servers) expect(await server.halt()).toBe(0)
+      await isServed()
+    })
+
+    it('answer all others while one reader fills the link between them, and what is revoked is so before', async () => {
+      const [owner, other] = servers
+      const [own = []] = await owned()
+      const agents = Array.from({ length: 100 }, (_none, nth) => `agent-${nth}`)
+      const [large, small] = agents.filter((agent) => own.includes(shardOf(agent, 3)))
+      for (let n = 0; n < 20; n++)
+        await call(owner, `POST /v1/collections/${large}/records`, {
+          body: { data: { text: 'x'.repeat(250_000) } },
+        })
+      await call(owner, `POST /v1/collections/${small}/records`, { body: { data: { n: 1 } } })
+      const { body: made } = await call(owner, 'POST /v1/admin/api-keys', {
+        body: { name: 'one', scopes: ['records:read'] },
+      })
+      const { key, key_id: id } = made
+      expect((await call(other, 'GET /v1/agents', { key })).status).toBe(200)
+      for (const proxy of links.between(['first'])) proxy.limit(4_000_000)
+      const isRead = new AbortController()
+      const body = { type: 'latest', limit: 1_000 }
+      const read = async () => (await call(other, `POST /v1/agents/${large}/query`, { body })).status
+      const reading = Promise.all(Array.from({ length: 4 }, read)).finally(() => isRead.abort())
+      const statuses: number[] = []
+      const ask = async () => statuses.push((await call(other, `GET /v1/agents/${small}/head`)).status)
+      for (let nth = 0; nth < 10; nth++) await ask()
+      expect((await call(owner, `DELETE /v1/admin/api-keys/${id}`)).status).toBe(200)
+      expect((await call(other, 'GET /v1/agents', { key })).status).toBe(401)
+      expect(isRead.signal.aborted).toBe(false)
+      while (!isRead.signal.aborted) await ask()
+      expect(await reading).toEqual([200, 200, 200, 200])
+      for (const proxy of links.between(['first'])) proxy.heal()
+      expect(new Set(statuses)).toEqual(new Set([200]))
+      expect(other.stderr()).not.toContain('"peer":"first"')
+    })
+
+    it('blame no database where it is the link that is cut off', async () => {
+      const [owner, other] = servers
+      const [own = []] = await owned()
+      const agent = Array.from({ length: 100 }, (_none, nth) => `agent-${nth}`).find((one) =>
+        own.includes(shardOf(one, 3)),
+      )
+      const ask = () => call(other, `GET /v1/agents/${agent}/head`)
+      for (const proxy of links.between(['first'])) proxy.hold()
+      const details = new Set<string>()
+      await eventually(async () => {
+        const { body } = await ask()
+        details.add(`${body.detail}`)
+        return `${body.detail}`.includes('No node serves')
+      })
+      expect([...details].filter((detail) => detail.includes('database'))).toEqual([])
+      for (const proxy of links.between(['first'])) proxy.heal()
+      await isServed()
+      for (const server of [other, owner]) expect(await server.halt()).toBe(0)
     })
   })
 })

@@ -1,9 +1,10 @@
-import { frontOf, type FrontFrame, type OutcomeFrame } from '../../src/protocol/frame.js'
+import { limits } from '../../src/base/limits.js'
+import { frontOf, type FrontFrame, type LateFrame, type OutcomeFrame } from '../../src/protocol/frame.js'
 import type { ShardMemory } from '../../src/protocol/shard-memory.js'
 import type { Watched } from './watched.js'
 
-/** Sends a frame to one front. */
-export type SendFrame = (frame: FrontFrame) => void
+/** Sends a frame to one front. @param late of a large read: which one it is */
+export type SendFrame = (frame: FrontFrame, late?: Pick<LateFrame, 'id' | 'caller'>) => void
 
 /**
  * What a shard tells, cut up for the fronts: each gets the outcomes of its own commands, the events that it watches and
@@ -47,10 +48,23 @@ export class FrontFrames {
     }
     const outcomes = this.#byFront(frame.outcomes)
     for (const [front, send] of this.#fronts) {
-      const own = outcomes.get(front) ?? []
+      const all = outcomes.get(front) ?? []
+      const large = front < limits.frontsMax ? undefined : frame.large
+      const own = large === undefined ? all : all.filter(([id]) => !large.has(id))
       const events = this.#eventsFor(front, frame.events)
-      if (own.length + events.length + notices.length === 0) continue
-      send({ outcomes: own, events, notices, appended: frame.appended, told: this.#told })
+      if (own.length + events.length + notices.length > 0)
+        send({ outcomes: own, events, notices, appended: frame.appended, told: this.#told })
+      if (large !== undefined) this.#sendLate(send, all, large)
+    }
+  }
+
+  /** Large outcomes for a front of another node each go by themselves: the link to that has others overtake them. */
+  #sendLate(send: SendFrame, outcomes: OutcomeFrame['outcomes'], large: ReadonlyMap<number, string>): void {
+    const frame = { events: [], notices: [], appended: false, told: this.#told, isLate: true as const }
+    for (const one of outcomes) {
+      const [id] = one
+      const caller = large.get(id)
+      if (caller !== undefined) send({ ...frame, outcomes: [one] }, { id, caller })
     }
   }
 

@@ -125,11 +125,15 @@ export class Shard {
 
   /** Tells the front something that no command led to. */
   note(notice: Notice): void {
-    this.#answer([], [notice])
+    this.#answer([], { notices: [notice] })
   }
 
-  #answer(outcomes: OutcomeFrame['outcomes'], notices: Notice[] = []): void {
-    this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false })
+  #answer(
+    outcomes: OutcomeFrame['outcomes'],
+    { notices = [], large }: Partial<Pick<OutcomeFrame, 'notices' | 'large'>> = {},
+  ): void {
+    const more = large !== undefined && large.size > 0 ? { large } : {}
+    this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more })
   }
 
   /** Whether commands wait that may be carried out. */
@@ -274,6 +278,7 @@ export class Shard {
       this.#read(command, failures),
     ])
     this.#watches = []
+    const large = new Map<number, string>()
     for (let bytes = 0; bytes < limits.turnAnswerBytes;) {
       const next = this.#reads.take()
       if (next === undefined) break
@@ -281,10 +286,12 @@ export class Shard {
       if (leadsElsewhere(command)) this.#state.store.flush()
       const outcome = this.#read(command, failures)
       outcomes.push([id, outcome])
-      bytes += sizeOf(outcome)
+      const size = sizeOf(outcome)
+      bytes += size
+      if (size >= limits.linkLateBytesMin && isForCallerAlone(command)) large.set(id, callerOf(command))
       if (this.#turn.spent()) break
     }
-    this.#answer(outcomes, failures.length > 0 ? [{ kind: 'failed', failures }] : [])
+    this.#answer(outcomes, { notices: failures.length > 0 ? [{ kind: 'failed', failures }] : [], large })
   }
 
   /**
@@ -372,4 +379,9 @@ function callerOf({ caller = '' }: Command): string {
 /** Whether whoever asks reads LMDB next, in another thread. */
 function leadsElsewhere({ kind }: Read): boolean {
   return kind === 'strandLocate' || kind === 'strandThen'
+}
+
+/** Whether a front does nothing with the answer but pass it on: it may come later than what the shard tells next. */
+function isForCallerAlone({ kind }: Read): boolean {
+  return ['recordGet', 'recordQuery', 'edgeList', 'proposalList', 'agentList'].includes(kind)
 }

@@ -38,6 +38,11 @@ export function sizeOf(outcome: Outcome): number {
       return outcome.events.reduce((sum, { data }) => sum + data.length, 0)
     case 'names':
       return outcome.names.reduce((sum, name) => sum + name.length, 0)
+    case 'edges':
+      return outcome.edges.reduce(
+        (sum, { src, dst, edgeType }) => sum + src.length + dst.length + edgeType.length,
+        0,
+      )
     default:
       return 0
   }

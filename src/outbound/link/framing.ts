@@ -2,19 +2,36 @@ import { Packr, Unpackr } from 'msgpackr'
 import { limits } from '../../base/limits.js'
 
 /*
- * What goes over a link between two nodes: messages with their length before them, 4 bytes; then what they are, one byte;
- * and then a value as msgpack, or the number of a shard, 2 bytes, and a frame of it, which is passed on as it is.
+ * What goes over a link between two nodes: messages with their length before them, 4 bytes; then what they are, one byte; and then
+ * a value as msgpack; the number of a shard, 2 bytes, and a frame of it, which is passed on as it is; the same of a late frame, with
+ * the term of its thread, 8 bytes; a piece of a message that others overtake; or how many bytes of the other connection were read.
  */
 
 /** A message as it was read. */
 export type LinkMessage =
   | { kind: 'value'; value: unknown }
   | { kind: 'frame'; shard: number; frame: ArrayBuffer }
+  /** What the thread of a shard answered before frames that came earlier. */
+  | { kind: 'late'; shard: number; term: number; frame: ArrayBuffer }
 
-const VALUE = 0
-const FRAME = 1
+/** A part of a message, which is cut up so that others come in between. */
+export interface Piece {
+  kind: 'piece'
+  /** The same for all parts of a message. */
+  id: number
+  isLast: boolean
+  bytes: Uint8Array
+}
+
+/** What a link says for itself. */
+type LinkPart = Piece | { kind: 'read'; bytes: number }
+
+const [VALUE, FRAME, LATE, PIECE, READ] = [0, 1, 2, 3, 4]
 const LENGTH_BYTES = 4
 const FRAME_HEAD_BYTES = 3
+const LATE_HEAD_BYTES = 11
+const PIECE_HEAD_BYTES = 6
+const READ_BYTES = 9
 
 // Sets and maps stay what they are, as between threads.
 const options = { structuredClone: true }
@@ -23,30 +40,64 @@ const unpackr = new Unpackr(options)
 
 export function encodeValue(value: unknown): Buffer[] {
   const packed = packr.pack(value)
-  const head = Buffer.alloc(LENGTH_BYTES + 1)
-  head.writeUInt32BE(1 + packed.length)
-  head[LENGTH_BYTES] = VALUE
-  return [head, packed]
+  return withHead(VALUE, 1, packed).parts
 }
 
 export function encodeFrame(shard: number, frame: ArrayBuffer): Buffer[] {
-  const head = Buffer.alloc(LENGTH_BYTES + FRAME_HEAD_BYTES)
-  head.writeUInt32BE(FRAME_HEAD_BYTES + frame.byteLength)
-  head[LENGTH_BYTES] = FRAME
+  const { head, parts } = withHead(FRAME, FRAME_HEAD_BYTES, Buffer.from(frame))
   head.writeUInt16BE(shard, LENGTH_BYTES + 1)
-  return [head, Buffer.from(frame)]
+  return parts
+}
+
+export function encodeLate({ shard, term }: { shard: number; term: number }, frame: ArrayBuffer): Buffer[] {
+  const { head, parts } = withHead(LATE, LATE_HEAD_BYTES, Buffer.from(frame))
+  head.writeUInt16BE(shard, LENGTH_BYTES + 1)
+  head.writeDoubleBE(term, LENGTH_BYTES + 3)
+  return parts
+}
+
+export function encodePiece({ id, isLast, bytes }: Omit<Piece, 'kind'>): Buffer[] {
+  const { head, parts } = withHead(
+    PIECE,
+    PIECE_HEAD_BYTES,
+    Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length),
+  )
+  head.writeUInt32BE(id, LENGTH_BYTES + 1)
+  head[LENGTH_BYTES + 5] = isLast ? 1 : 0
+  return parts
+}
+
+export function encodeRead(bytes: number): Buffer[] {
+  const { head, parts } = withHead(READ, READ_BYTES, Buffer.alloc(0))
+  head.writeDoubleBE(bytes, LENGTH_BYTES + 1)
+  return parts
+}
+
+/** The message that the pieces make, whose first bytes are its length. @throws Error when it is none */
+export function messageOf(pieces: readonly Uint8Array[]): LinkMessage {
+  const message = decode(Buffer.concat(pieces).subarray(LENGTH_BYTES))
+  if (message.kind === 'piece' || message.kind === 'read')
+    throw new Error('A link sent pieces of what is no message')
+  return message
+}
+
+function withHead(kind: number, headBytes: number, rest: Buffer): { head: Buffer; parts: Buffer[] } {
+  const head = Buffer.alloc(LENGTH_BYTES + headBytes)
+  head.writeUInt32BE(headBytes + rest.length)
+  head[LENGTH_BYTES] = kind
+  return { head, parts: rest.length === 0 ? [head] : [head, rest] }
 }
 
 /** Puts the bytes of a link together to messages. */
 export class MessageReader {
-  readonly #take: (message: LinkMessage) => void
+  readonly #take: (message: LinkMessage | LinkPart) => void
   readonly #head = Buffer.alloc(LENGTH_BYTES)
   #headBytes = 0
   /** The message that is being read, and how much of it is there. */
   #message: Uint8Array | undefined
   #bytes = 0
 
-  constructor(take: (message: LinkMessage) => void) {
+  constructor(take: (message: LinkMessage | LinkPart) => void) {
     this.#take = take
   }
 
@@ -84,11 +135,21 @@ export class MessageReader {
   }
 }
 
-function decode(message: Uint8Array): LinkMessage {
+function decode(message: Uint8Array): LinkMessage | LinkPart {
   const [kind] = message
+  const view = new DataView(message.buffer, message.byteOffset, message.length)
   if (kind === VALUE) return { kind: 'value', value: unpackr.unpack(message.subarray(1)) }
-  if (kind !== FRAME || message.length < FRAME_HEAD_BYTES) throw new Error('A link sent what is no message')
-  const shard = new DataView(message.buffer).getUint16(1)
-  // Of its own, as it is handed over to a thread.
-  return { kind: 'frame', shard, frame: message.slice(FRAME_HEAD_BYTES).buffer }
+  // Frames have memory of their own, as they are handed over to a thread.
+  if (kind === FRAME && message.length >= FRAME_HEAD_BYTES)
+    return { kind: 'frame', shard: view.getUint16(1), frame: message.slice(FRAME_HEAD_BYTES).buffer }
+  if (kind === LATE && message.length >= LATE_HEAD_BYTES) {
+    const [shard, term] = [view.getUint16(1), view.getFloat64(3)]
+    return { kind: 'late', shard, term, frame: Uint8Array.from(message.subarray(LATE_HEAD_BYTES)).buffer }
+  }
+  if (kind === PIECE && message.length >= PIECE_HEAD_BYTES) {
+    const bytes = message.subarray(PIECE_HEAD_BYTES)
+    return { kind: 'piece', id: view.getUint32(1), isLast: message[5] === 1, bytes }
+  }
+  if (kind === READ && message.length === READ_BYTES) return { kind: 'read', bytes: view.getFloat64(1) }
+  throw new Error('A link sent what is no message')
 }

@@ -18,6 +18,8 @@ export interface TcpProxy {
   hold(...directions: Direction[]): void
   /** Has everything take so much longer, each way. */
   delay(ms: number): void
+  /** Passes so many bytes a second on, each way, of all connections together: each has its turn, and none may send far ahead. */
+  limit(bytesPerSec: number): void
   /** Passes on at once again, and what was held first. */
   heal(): void
   /** Breaks all connections; what is held of them is lost. */
@@ -34,6 +36,8 @@ const both: readonly Direction[] = ['requests', 'answers']
 interface Weather {
   held: Set<Direction>
   delayMs: number
+  /** By their directions, where there is a limit. */
+  wires: Map<Direction, Wire>
   answered: number
   /** Bytes until a cut. */
   left: number
@@ -48,7 +52,14 @@ export async function startTcpProxy(
   target: number | (() => number),
   filter: AnswerFilter = () => asIs,
 ): Promise<TcpProxy> {
-  const weather: Weather = { held: new Set(), delayMs: 0, answered: 0, left: Infinity, onCut: () => {} }
+  const weather: Weather = {
+    held: new Set(),
+    delayMs: 0,
+    wires: new Map(),
+    answered: 0,
+    left: Infinity,
+    onCut: () => {},
+  }
   const pipes = new Set<Pipe>()
   const sockets = new Set<Socket>()
   const server = createServer((client) => {
@@ -62,6 +73,7 @@ export async function startTcpProxy(
       [client, requests],
       [upstream, answers],
     ] as const) {
+      pipe.source = socket
       pipes.add(pipe)
       sockets.add(socket)
       socket.on('error', () => {})
@@ -101,9 +113,13 @@ export async function startTcpProxy(
       for (const direction of directions.length === 0 ? both : directions) weather.held.add(direction)
     },
     delay: (ms) => void (weather.delayMs = ms),
+    limit(bytesPerSec) {
+      for (const direction of both) weather.wires.set(direction, new Wire(bytesPerSec))
+    },
     heal() {
       weather.held.clear()
       weather.delayMs = 0
+      weather.wires.clear()
       pump()
     },
     break: breakAll,
@@ -117,6 +133,43 @@ export async function startTcpProxy(
 
 const asIs = (bytes: Buffer) => bytes
 
+/** Bytes that one connection sends before another has its turn, and that it may be ahead. */
+const [TURN_BYTES, AHEAD_BYTES] = [4_096, 65_536]
+
+/** A line that takes so many bytes a second, in one direction. */
+class Wire {
+  readonly #bytesPerSec: number
+  readonly #waiting = new Set<Pipe>()
+  #freeAtMs = 0
+  #isDue = false
+
+  constructor(bytesPerSec: number) {
+    this.#bytesPerSec = bytesPerSec
+  }
+
+  send(pipe: Pipe): void {
+    this.#waiting.add(pipe)
+    if (this.#isDue) return
+    this.#isDue = true
+    setTimeout(() => this.#goOn(), this.#freeAtMs - performance.now())
+  }
+
+  #goOn(): void {
+    this.#isDue = false
+    this.#freeAtMs = Math.max(this.#freeAtMs, performance.now() - 10)
+    for (const pipe of this.#waiting) {
+      if (this.#freeAtMs > performance.now()) break
+      const bytes = pipe.giveSome(TURN_BYTES)
+      this.#freeAtMs += (bytes / this.#bytesPerSec) * 1_000
+      // One that is held waits until it is healed.
+      this.#waiting.delete(pipe)
+      if (bytes > 0 && !pipe.isEmpty) this.#waiting.add(pipe)
+    }
+    const [next] = this.#waiting
+    if (next !== undefined) this.send(next)
+  }
+}
+
 /** One direction of one connection: bytes in their order, and null where it ends. */
 class Pipe {
   readonly #weather: Weather
@@ -124,6 +177,9 @@ class Pipe {
   readonly #give: (bytes: Buffer | null) => void
   #queue: { bytes: Buffer | null; dueMs: number }[] = []
   #timer: NodeJS.Timeout | undefined
+  #bytes = 0
+  /** Is not read where too much waits. */
+  source: Socket | undefined
 
   constructor(weather: Weather, direction: Direction, give: (bytes: Buffer | null) => void) {
     this.#weather = weather
@@ -133,11 +189,39 @@ class Pipe {
 
   take(bytes: Buffer | null): void {
     this.#queue.push({ bytes, dueMs: performance.now() + this.#weather.delayMs })
+    this.#bytes += bytes?.length ?? 0
+    if (this.#weather.wires.size > 0 && this.#bytes > AHEAD_BYTES) this.source?.pause()
     this.pump()
+  }
+
+  get isEmpty(): boolean {
+    return this.#queue.length === 0
+  }
+
+  /** Passes some bytes on. @returns how many */
+  giveSome(bytesMax: number): number {
+    const [next] = this.#queue
+    if (next === undefined || this.#weather.held.has(this.#direction)) return 0
+    const some = next.bytes?.subarray(0, bytesMax) ?? null
+    if (some === null || some.length === next.bytes?.length) this.#queue.shift()
+    else next.bytes = next.bytes?.subarray(bytesMax) ?? null
+    this.#gives(some)
+    return some?.length ?? 0
+  }
+
+  #gives(bytes: Buffer | null): void {
+    this.#bytes -= bytes?.length ?? 0
+    if (this.#bytes <= AHEAD_BYTES) this.source?.resume()
+    this.#give(bytes)
   }
 
   pump(): void {
     clearTimeout(this.#timer)
+    const wire = this.#weather.wires.get(this.#direction)
+    if (wire !== undefined) {
+      if (!this.isEmpty) wire.send(this)
+      return
+    }
     while (!this.#weather.held.has(this.#direction)) {
       const [next] = this.#queue
       if (next === undefined) return
@@ -148,12 +232,13 @@ class Pipe {
         return
       }
       this.#queue.shift()
-      this.#give(next.bytes)
+      this.#gives(next.bytes)
     }
   }
 
   lose(): void {
     clearTimeout(this.#timer)
+    this.#bytes = 0
     this.#queue = []
   }
 }

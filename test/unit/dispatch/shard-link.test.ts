@@ -53,6 +53,34 @@ beforeEach(() => {
   other.link.serve()
 })
 
+describe('an answer that was overtaken by what its shard told next', () => {
+  it('takes nothing back, and is marked', async () => {
+    const marks: (boolean | undefined)[] = []
+    for (let nth = 0; nth < 2; nth++)
+      asking.link.send(read, (_outcome, _proven, isLate) => marks.push(isLate))
+    await turn()
+    const [first = -1, second = -1] = [asking.sent.at(-2), asking.sent.at(-1)]
+    for (const front of [asking, other]) for (const told of [1, 2]) front.take({ notices: [gone], told })
+    asking.take({ outcomes: [[first, { kind: 'done' }]], told: 1, isLate: true })
+    asking.take({ outcomes: [[second, { kind: 'done' }]], told: 2, isLate: true })
+    await turn()
+    expect(marks).toEqual([true, false])
+    expect(memory.haveTaken(2)).toBe(true)
+  })
+
+  it('waits all the same until every front has what was told before it', async () => {
+    const id = await asking.ask()
+    asking.take({ notices: [gone], told: 1 })
+    asking.take({ outcomes: [[id, { kind: 'done' }]], told: 1, isLate: true })
+    await turn()
+    expect(asking.happened).toEqual(['apiKeysChanged'])
+    other.take({ notices: [gone], told: 1 })
+    await memory.untilTaken(1)
+    await turn()
+    expect(asking.happened).toEqual(['apiKeysChanged', 'done'])
+  })
+})
+
 describe('the answer to a commit that fronts must know of', () => {
   it('is lost where nobody says any more how far they are, and holds up no later thread', async () => {
     const asked = await asking.ask()

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Control, controlPath } from '../../../src/backup/control.js'
 import { createLogger } from '../../../src/base/log.js'
 import { nodeDoor } from '../../../src/door/node.js'
-import { listenForLinks } from '../../../src/outbound/link/link.js'
+import { listenForLinks } from '../../../src/outbound/link/sockets.js'
 
 // As the system says where it cannot take a connection, such as for want of memory: rare, and so not to be had on demand.
 describe('a listener whose system fails to take a connection', () => {

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { Link, listenForLinks } from '../../../src/outbound/link/link.js'
+import { Link } from '../../../src/outbound/link/link.js'
+import { listenForLinks } from '../../../src/outbound/link/sockets.js'
 import { isToOwner } from '../../../src/protocol/link-messages.js'
 import { PeerLink } from '../../../src/server/peer-link.js'
 import { eventually } from '../../support/eventually.js'

@@ -79,3 +79,34 @@ it('has nobody wait for a front to process what was told before it joined', asyn
   expect(memory.haveTaken(1)).toBe(true)
   expect(await answered).toEqual({ kind: 'done' })
 })
+
+it('sends large answers to a front of another node by themselves, behind what is told with them', () => {
+  const frames = new FrontFrames(new ShardMemory(), new Watched())
+  const remote = limits.frontsMax
+  const sent: [number, FrontFrame, unknown][] = []
+  for (const front of [0, remote]) frames.add(front, (frame, late) => sent.push([front, frame, late]))
+  const notices: Notice[] = [{ kind: 'erased', agents: ['a'] }]
+  const row = { kind: 'rows' as const, rows: [] }
+  const [own, large, short] = [0, remote, limits.frontNumbers + remote]
+  frames.tell({
+    outcomes: [
+      [own, row],
+      [large, row],
+      [short, row],
+    ],
+    events: [],
+    notices,
+    figures: noFigures(),
+    appended: false,
+    large: new Map([
+      [own, 'x'],
+      [large, 'y'],
+    ]),
+  })
+  const common = { events: [], notices, appended: false, told: 1 }
+  expect(sent).toEqual([
+    [0, { outcomes: [[own, row]], ...common }, undefined],
+    [remote, { outcomes: [[short, row]], ...common }, undefined],
+    [remote, { ...common, outcomes: [[large, row]], notices: [], isLate: true }, { id: large, caller: 'y' }],
+  ])
+})

@@ -1,0 +1,69 @@
+import { randomBytes } from 'node:crypto'
+import type { MessagePort } from 'node:worker_threads'
+import { expect, it } from 'vitest'
+import { limits } from '../../../src/base/limits.js'
+import type { ShardThreads } from '../../../src/dispatch/shard-threads.js'
+import type { LinkMessage } from '../../../src/outbound/link/framing.js'
+import { Link } from '../../../src/outbound/link/link.js'
+import { connectLink, listenForLinks } from '../../../src/outbound/link/sockets.js'
+import { decodeOutcomes, encodeOutcomes, type FrontFrame } from '../../../src/protocol/frame.js'
+import { ShardMemory } from '../../../src/protocol/shard-memory.js'
+import { ShardRelay } from '../../../src/server/shard-relay.js'
+import { startTcpProxy } from '../../support/cluster/tcp-proxy.js'
+import { eventually } from '../../support/eventually.js'
+
+it('refuses answers of a principal that fills a link, says why, and passes all else on', async () => {
+  const key = randomBytes(32)
+  const received: LinkMessage[] = []
+  let far: Link | undefined
+  const server = await listenForLinks({ host: '127.0.0.1', port: 0, key, failed() {} }, (sockets) => {
+    far = new Link(sockets, { message: (message) => void received.push(message), closed() {} })
+  })
+  const proxy = await startTcpProxy(server.port)
+  const sockets = await connectLink({ host: '127.0.0.1', port: proxy.port, key })
+  const link = new Link(sockets, { message() {}, closed() {} })
+  let thread: MessagePort | undefined
+  const threads: Pick<ShardThreads, 'join'> = {
+    join(_shard, _front, port) {
+      thread = port
+      return { memory: new ShardMemory(), term: 5 }
+    },
+  }
+  const relay = ShardRelay.open({ shard: 2, front: limits.frontsMax, threads, link })
+  await eventually(() => far !== undefined)
+  proxy.hold()
+  const pages = limits.linkAnswerBytesPerPrincipalMax / limits.pageBytesMax
+  const answer = (id: number, caller: string, bytes: number) => {
+    const rows = { kind: 'rows' as const, rows: [Buffer.alloc(bytes)] }
+    const frame: FrontFrame = {
+      outcomes: [[id, rows]],
+      events: [],
+      notices: [],
+      appended: false,
+      told: 0,
+      isLate: true,
+    }
+    thread?.postMessage({ kind: 'late', id, caller, frame: encodeOutcomes(frame) })
+  }
+  for (let id = 0; id < pages + 2; id++) answer(id, 'greedy', limits.pageBytesMax)
+  answer(100, 'other', limits.pageBytesMax)
+  thread?.close()
+  await eventually(() => relay?.isClosed === true)
+  proxy.heal()
+  await eventually(() => received.some(({ kind }) => kind === 'value'))
+  // It has left once all that it has answered is through.
+  const last = received.at(-1)
+  expect(last?.kind === 'value' && last.value).toEqual({ kind: 'left', shard: 2, term: 5 })
+  const frames = received.flatMap((one) => (one.kind === 'value' ? [] : [decodeOutcomes(one.frame)]))
+  const outcomes = new Map(frames.flatMap((frame) => frame.outcomes))
+  expect(outcomes.get(100)?.kind).toBe('rows')
+  expect(outcomes.get(0)?.kind).toBe('rows')
+  expect(outcomes.size).toBe(pages + 3)
+  expect(outcomes.get(pages + 1)).toMatchObject({
+    code: 'overloaded',
+    detail: expect.stringContaining('wait for the link between two nodes'),
+  })
+  link.close('the test is over')
+  server.close()
+  await proxy.stop()
+})
