@@ -25,6 +25,7 @@ import { type ClusterFigures, noClusterFigures } from '../protocol/cluster-log-m
 import { LeaseMemory } from '../protocol/lease-memory.js'
 import type { ClusterConfig } from '../settings/cluster.js'
 import { type Begun, ClusterRow, tellFaults } from './cluster-row.js'
+import { ClusterTrouble } from './cluster-trouble.js'
 import { ClusterShards, type ClusterShardsParts } from './cluster-shards.js'
 import type { Fronts } from './fronts.js'
 import type { PeerPlace, PeersTold } from './front-messages.js'
@@ -32,9 +33,6 @@ import { LinkOwner } from './link-owner.js'
 import type { Peers } from './peers.js'
 import type { MainCallParts } from './main-calls.js'
 import type { Standing } from './state.js'
-
-/** Beats without a failure after which one is an outage of its own. */
-const QUIET_TICKS = 2
 
 const statements = statementsOf(clusterTables)
 
@@ -76,10 +74,7 @@ export class ClusterNode implements ClusterOwner {
   #owner: LinkOwner | undefined
   #thread: ClusterLogThread | undefined
   #looks: NodeJS.Timeout | undefined
-  #isCutOff = false
-  /** Ticks until a beat that fails is told of again. */
-  #quietTicks = 0
-  #toldTrouble = ''
+  readonly #trouble: ClusterTrouble
   #differences = ''
   #isReplicated: boolean | undefined
   #begun: Begun | undefined
@@ -94,6 +89,7 @@ export class ClusterNode implements ClusterOwner {
     const { settings, address, alike, lost, log } = parts
     const { urls, node, leaseSecs } = settings
     this.#row = new ClusterRow(node, leaseSecs * 1_000)
+    this.#trouble = new ClusterTrouble(this.lease, log)
     this.#membership = new Membership({
       about: {
         node,
@@ -108,7 +104,7 @@ export class ClusterNode implements ClusterOwner {
       connect: () => this.#connect(urls),
       changed: (members) => this.#tellMembers(members),
       answers: ({ node: name, incarnation }) => this.#begun?.peers.reaches(name, incarnation) === true,
-      trouble: (error) => this.#tellTrouble(error),
+      trouble: (error) => this.#trouble.tell(error),
       distrusts: (faults) => tellFaults(faults, log),
       expelled: lost,
     })
@@ -134,8 +130,7 @@ export class ClusterNode implements ClusterOwner {
     this.#membership.start()
     this.#looks = setInterval(
       () => {
-        this.#quietTicks -= 1
-        this.#tellCutOff()
+        this.#trouble.step()
         this.#tellOwn()
         this.#tellPeers()
       },
@@ -385,24 +380,5 @@ export class ClusterNode implements ClusterOwner {
     if (found.length > 0 && found.join() !== this.#differences)
       log.warn({ differences: found }, 'nodes of the cluster have different settings')
     this.#differences = found.join()
-  }
-
-  /** Once for each outage and reason: a beat is tried often. */
-  #tellTrouble(error: unknown): void {
-    const reason = describeTrouble(error)
-    const isTold = this.#quietTicks > 0 && reason === this.#toldTrouble
-    this.#quietTicks = QUIET_TICKS
-    if (isTold || !this.lease.holds()) return
-    this.#toldTrouble = reason
-    this.#parts.log.warn({ reason }, 'a beat did not reach the database of the cluster: it is tried again')
-  }
-
-  #tellCutOff(): void {
-    const isCutOff = !this.lease.holds()
-    if (isCutOff === this.#isCutOff) return
-    this.#isCutOff = isCutOff
-    const { log } = this.#parts
-    if (isCutOff) log.error('the database of the cluster cannot be reached: answering nothing until it can')
-    else log.warn('the database of the cluster can be reached again')
   }
 }

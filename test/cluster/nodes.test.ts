@@ -298,7 +298,12 @@ describe.skipIf(noPostgres)('the nodes of a cluster', () => {
     async (size) => {
       const pooler = await startTransactionPooler(Number(new URL(postgres.url).port), size)
       const url = postgres.url.replace(/:\d+\//, `:${pooler.port}/`)
-      const opening = await openCluster({ urls: [url], unreplicated: true, environment: 'development' })
+      const opening = await openCluster({
+        urls: [url],
+        unreplicated: true,
+        environment: 'development',
+        rowKey: secret.key,
+      })
       await pooler.stop()
       expect(opening).toMatchObject({
         because: 'unfit',

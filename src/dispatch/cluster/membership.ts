@@ -194,7 +194,7 @@ export class Membership {
       this.#parts.expelled(this.#whyExpelled(own, faults))
       return
     }
-    // The answer to an earlier beat was lost.
+    // The answer to an earlier beat was lost, and the row is that one.
     if (beaten === 'missed') await this.#beat(table, own)
     const hidden = this.#hiddenFrom(rows)
     const others = [...rows.filter((row) => row.alive && row !== own), ...hidden]
@@ -284,7 +284,7 @@ export class Membership {
     const answeredAtMs = nowMs()
     // The database was away, or this process was stopped: the silence of others says nothing of that time.
     const late = (BEATS_MISSED * leaseMs) / BEATS_PER_LEASE
-    if (beaten !== 'counted' || answeredAtMs - this.#confirmedAtMs > late) this.#silence.forget()
+    if (beaten === 'unsafe' || answeredAtMs - this.#confirmedAtMs > late) this.#silence.forget()
     if (beaten !== 'counted') return beaten
     this.#known.lasts(next)
     this.#confirmedAtMs = answeredAtMs

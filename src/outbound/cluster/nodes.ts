@@ -82,7 +82,8 @@ export class NodeTable {
     const isTrue = ({ row, mac }: Stored) =>
       hasMac(this.#secret, { table: TABLE, values: valuesOf(row), mac })
     const rows = found.filter(isTrue).map(({ row }) => row)
-    if (rows.filter(({ alive }) => alive).length > limits.clusterNodesMax) throw tooMany(limits.clusterNodesMax)
+    if (rows.filter(({ alive }) => alive).length > limits.clusterNodesMax)
+      throw tooMany(limits.clusterNodesMax)
     return {
       members: rows.toSorted((one, other) => (one.node < other.node ? -1 : 1)),
       faults: found.filter((one) => !isTrue(one)).map(({ row: { node } }) => ({ node, reason: UNTRUE })),

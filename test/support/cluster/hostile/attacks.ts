@@ -49,19 +49,21 @@ const drawers: Record<Kind, (drawing: Drawing) => Promise<string[]>> = {
     return [`DELETE FROM ${table.name} WHERE ${scope}`]
   },
 
-  /** Rows from one to the end of its group; or the end of a value. */
+  /** Rows from one to the end of its group, or the end of a value, in turn. */
   cut: async (drawing) => {
+    const { tables, turn, random } = drawing
+    if (turn % 2 === 0) {
+      const { table, row } = await anyRow({ ...drawing, tables: tables.filter(({ key }) => key.length > 1) })
+      return [cutFrom(table, row)]
+    }
     const { table, row } = await anyRow(drawing)
-    const { random } = drawing
-    const column = pick(
-      random,
-      values(table).filter(({ type }) => type === 'bytea' || type === 'text'),
-    )
-    if (table.key.length > 1 && (column === undefined || random() < 0.7)) return [cutFrom(table, row)]
+    const texts = values(table).filter(({ type }) => type === 'bytea' || type === 'text')
+    const column = pick(random, texts)
     if (column === undefined) return []
+    const { name } = column
     const to = between(random, 0, 40)
     return [
-      `UPDATE ${table.name} SET ${column.name} = substring(${column.name} FROM 1 FOR ${to}) WHERE ${isRow(table, row)}`,
+      `UPDATE ${table.name} SET ${name} = substring(${name} FROM 1 FOR ${to}) WHERE ${isRow(table, row)}`,
     ]
   },
 
