@@ -95,9 +95,13 @@ describe.skipIf(noPostgres)('strandfast cluster upgrade', () => {
   it('is done by being run again where it was cut off', async () => {
     const target = cluster.place('upgrade')
     const statement = 'SELECT 1 FROM strandfast_next_checkpoints'
+    // Whoever reads a table keeps it from being replaced.
+    const reader = await cluster.postgres.connect()
+    await reader.query('BEGIN; SELECT 1 FROM strandfast_nodes')
     // The table is not there at first.
     const isBegun = async () => (await query(statement).catch(() => [])).length > 0
     await cutOff(cluster, target, () => eventually(isBegun))
+    await reader.end()
     expect(await format()).toBe(1)
     const { status, stderr } = await upgrade(target)
     expect(status, stderr).toBe(0)

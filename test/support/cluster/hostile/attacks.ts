@@ -169,9 +169,10 @@ export function editing(tables: readonly Table[]): string[] {
     const changes = bytes.map(
       ({ name }) => `IF ${has(`NEW.${name}`)} THEN NEW.${name} := ${edited(`NEW.${name}`)}; END IF;`,
     )
+    const name = `hostile_change_${table.name}`
     return [
-      `CREATE OR REPLACE FUNCTION hostile_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${changes.join(' ')} RETURN NEW; END $$`,
-      `CREATE TRIGGER hostile_change BEFORE INSERT OR UPDATE ON ${table.name} FOR EACH ROW EXECUTE FUNCTION hostile_change()`,
+      `CREATE OR REPLACE FUNCTION ${name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${changes.join(' ')} RETURN NEW; END $$`,
+      `CREATE TRIGGER ${name} BEFORE INSERT OR UPDATE ON ${table.name} FOR EACH ROW EXECUTE FUNCTION ${name}()`,
     ]
   })
 }

@@ -89,7 +89,9 @@ export async function keepOther(database: Client, moment: string, other: Client)
 
 /** Makes the tables what they were at a moment, without triggers. */
 export async function restore(database: Client, moment: string): Promise<void> {
-  await database.query('DROP FUNCTION IF EXISTS hostile_change() CASCADE')
+  await database.query(`DO $$ DECLARE change regprocedure; BEGIN
+    FOR change IN SELECT oid FROM pg_proc WHERE proname LIKE 'hostile\\_change%'
+    LOOP EXECUTE 'DROP FUNCTION ' || change || ' CASCADE'; END LOOP; END $$`)
   const tables = await tablesOf(database)
   await inOne(
     database,
