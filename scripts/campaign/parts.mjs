@@ -32,7 +32,7 @@ export const parts = {
     title: 'Each write, sync and open of a server fails once; bits of its files flip',
     files: ['faults/failing-calls.', 'faults/flipped-bits.'],
     once: ['faults/failing-starts.', 'faults/backup-space.', 'faults/full-disk.'],
-    until: { passes: 251 },
+    until: { passes: 397 },
   },
   cluster: {
     title:

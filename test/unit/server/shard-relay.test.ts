@@ -12,7 +12,8 @@ import { ShardRelay } from '../../../src/server/shard-relay.js'
 import { startTcpProxy } from '../../support/cluster/tcp-proxy.js'
 import { eventually } from '../../support/eventually.js'
 
-it('refuses answers of a principal that fills a link, says why, and passes all else on', async () => {
+/** A relay of a shard over a link, both of this process. */
+async function relayed() {
   const key = randomBytes(32)
   const received: LinkMessage[] = []
   let far: Link | undefined
@@ -22,33 +23,52 @@ it('refuses answers of a principal that fills a link, says why, and passes all e
   const proxy = await startTcpProxy(server.port)
   const sockets = await connectLink({ host: '127.0.0.1', port: proxy.port, key })
   const link = new Link(sockets, { message() {}, closed() {} })
+  const memory = new ShardMemory()
   let thread: MessagePort | undefined
   const threads: Pick<ShardThreads, 'join'> = {
     join(_shard, _front, port) {
       thread = port
-      return { memory: new ShardMemory(), term: 5 }
+      return { memory, term: 5 }
     },
   }
   const relay = ShardRelay.open({ shard: 2, front: limits.frontsMax, threads, link })
   await eventually(() => far !== undefined)
+  if (relay === undefined || thread === undefined) throw new Error('Expected a relay')
+  const close = async () => {
+    link.close('the test is over')
+    server.close()
+    await proxy.stop()
+  }
+  return { relay, thread, memory, proxy, received, close }
+}
+
+const frameOf = (outcomes: FrontFrame['outcomes'], told: number, isLate = false): ArrayBuffer =>
+  encodeOutcomes({ outcomes, events: [], notices: [], appended: false, told, ...(isLate && { isLate }) })
+
+it('has the shard wait until the front of another node has taken what it was told', async () => {
+  const { relay, thread, memory, received, close } = await relayed()
+  relay.serves(0)
+  thread.postMessage(frameOf([], 1))
+  await eventually(() => received.some(({ kind }) => kind === 'frame'))
+  expect(memory.haveTaken(1)).toBe(false)
+  relay.taken(1)
+  expect(memory.haveTaken(1)).toBe(true)
+  thread.close()
+  await close()
+})
+
+it('refuses answers of a principal that fills a link, says why, and passes all else on', async () => {
+  const { relay, thread, proxy, received, close } = await relayed()
   proxy.hold()
   const pages = limits.linkAnswerBytesPerPrincipalMax / limits.pageBytesMax
   const answer = (id: number, caller: string, bytes: number) => {
     const rows = { kind: 'rows' as const, rows: [Buffer.alloc(bytes)] }
-    const frame: FrontFrame = {
-      outcomes: [[id, rows]],
-      events: [],
-      notices: [],
-      appended: false,
-      told: 0,
-      isLate: true,
-    }
-    thread?.postMessage({ kind: 'late', id, caller, frame: encodeOutcomes(frame) })
+    thread.postMessage({ kind: 'late', id, caller, frame: frameOf([[id, rows]], 0, true) })
   }
   for (let id = 0; id < pages + 2; id++) answer(id, 'greedy', limits.pageBytesMax)
   answer(100, 'other', limits.pageBytesMax)
-  thread?.close()
-  await eventually(() => relay?.isClosed === true)
+  thread.close()
+  await eventually(() => relay.isClosed === true)
   proxy.heal()
   await eventually(() => received.some(({ kind }) => kind === 'value'))
   // It has left once all that it has answered is through.
@@ -63,7 +83,5 @@ it('refuses answers of a principal that fills a link, says why, and passes all e
     code: 'overloaded',
     detail: expect.stringContaining('wait for the link between two nodes'),
   })
-  link.close('the test is over')
-  server.close()
-  await proxy.stop()
+  await close()
 })
