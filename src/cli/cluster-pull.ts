@@ -19,7 +19,7 @@ import { headsOf } from '../outbound/cluster/heads.js'
 import { factsOf } from '../outbound/cluster/make.js'
 import type { Session } from '../outbound/cluster/session.js'
 import { clusterTables } from '../outbound/cluster/statements.js'
-import { describeTrouble, OtherVersion, UntrueRow } from '../outbound/cluster/trouble.js'
+import { describeTrouble, isOther } from '../outbound/cluster/trouble.js'
 import type { LogForm } from '../../workers/store/log/log-form.js'
 import { ErasedLater } from '../../workers/store/log/record-check.js'
 import { pullStore } from '../../workers/store/log/pulled-stores.js'
@@ -125,7 +125,7 @@ async function usableFacts(session: Session, masterSeed: Buffer): Promise<Cluste
   try {
     facts = await factsOf(session, rowKeyOf(masterSeed))
   } catch (error) {
-    if (error instanceof OtherVersion || error instanceof UntrueRow) return `The database: ${error.message}`
+    if (isOther(error)) return `The database: ${error.message}`
     throw error
   }
   if (facts === undefined) return 'The database holds no cluster'

@@ -10,7 +10,7 @@ import type { ClusterFacts } from '../outbound/cluster/facts.js'
 import { factsOf, finishCluster, makeCluster, removeUnfinished } from '../outbound/cluster/make.js'
 import { type PushedTo, pushStore } from '../outbound/cluster/push.js'
 import type { Session } from '../outbound/cluster/session.js'
-import { describeTrouble } from '../outbound/cluster/trouble.js'
+import { describeTrouble, isOther } from '../outbound/cluster/trouble.js'
 import type { ClusterSecret } from '../../workers/store/log/cluster-segment.js'
 import type { LogPosition } from '../../workers/store/log/file-log.js'
 import { firstSegment } from '../../workers/store/log/first-segment.js'
@@ -73,6 +73,10 @@ async function pushDirectory(directory: IdleDirectory, settings: Settings): Prom
     return exitCodes.fine
   } catch (error) {
     session.drop()
+    if (isOther(error)) {
+      tell(`The database: ${error.message}`)
+      return exitCodes.configuration
+    }
     tell(`Not done, run it again: ${describeTrouble(error)}`)
     return exitCodes.foundWrong
   }

@@ -106,8 +106,8 @@ const plants: [what: string, ...plants: Plant[]][] = [
     'a read that leaves before what it saw is durable',
     {
       file: 'workers/shard/shard.js',
-      from: 'this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false });',
-      to: 'this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false }, 0);',
+      from: 'this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more });',
+      to: 'this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more }, 0);',
     },
     {
       file: 'workers/shard/untold.js',

@@ -21,7 +21,7 @@ export function describeTrouble(error: unknown): string {
  */
 export function isUnfit(error: unknown): boolean {
   if (error instanceof AggregateError) return error.errors.every(isUnfit)
-  if (error instanceof OtherVersion || error instanceof UntrueRow || error instanceof UnfitServer) return true
+  if (isOther(error) || error instanceof UnfitServer) return true
   if (!(error instanceof DatabaseError)) return false
   const { code = '' } = error
   return [NO_TABLE, NO_COLUMN, NO_RIGHT, NO_DATABASE].includes(code) || code.startsWith('28')
@@ -43,6 +43,11 @@ export class OtherVersion extends Error {
 
 /** A row was changed, or written by who has another master seed, or none. */
 export class UntrueRow extends Error {}
+
+/** Whether the tables are not those of this version and this master seed. */
+export function isOther(error: unknown): error is OtherVersion | UntrueRow {
+  return error instanceof OtherVersion || error instanceof UntrueRow
+}
 
 /** A server that is too old, or would lose what it has acknowledged. */
 export class UnfitServer extends Error {}
