@@ -5,6 +5,7 @@ import { faultsEverywhere } from '../support/console/everywhere.js'
 import { eventually } from '../support/eventually.js'
 import { ask } from '../support/http/answers.js'
 import { sharedBrowser, noBrowser } from '../support/http/browser.js'
+import { untilLogged } from '../support/server/server-log.js'
 import { type TestServer, startServer } from '../support/server/server.js'
 
 describe.skipIf(noBrowser)('the log in the console', () => {
@@ -22,11 +23,10 @@ describe.skipIf(noBrowser)('the log in the console', () => {
 
   const checkpoint = async () => (await ask(server, 'GET /v1/log/checkpoint', { key: server.rootKey })).text
 
-  /** Writes a record, and waits until the log has its head. */
+  /** Writes a record, and waits until the log has the heads of all strands. */
   const grow = async () => {
-    const before = await checkpoint()
     await ask(server, 'POST /v1/collections/notes/records', { body: { data: { n: 1 } } })
-    await eventually(async () => (await checkpoint()) !== before)
+    await untilLogged(server, ['notes', 'default', 'server::audit'])
   }
 
   it('is witnessed by the browser: kept at the first visit, and only added to since', async () => {
