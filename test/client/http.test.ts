@@ -229,7 +229,8 @@ describe('the errors of the client', () => {
     const error = await notes.head().catch((thrown: unknown) => thrown)
     expect(error).toBeInstanceOf(NetworkError)
     expect(error).toMatchObject({ code: 'timeout' })
-    expect(received).toHaveLength(1)
+    // Not sent again; on a busy machine the time may be over before it arrives.
+    expect(received.length).toBeLessThan(2)
   })
 
   it('are the reason of the signal when the caller ends the call', async () => {
