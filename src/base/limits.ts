@@ -272,6 +272,8 @@ export const limits = {
   descriptorsPerShard: 12,
   /** The same for each core: the threads of pools, which come and go. */
   descriptorsPerThread: 8,
+  /** Bytes of log lines of one part that wait while standard error takes none; later lines are dropped. */
+  logWaitingBytesMax: 1_048_576,
   /** Milliseconds between two log lines that there are too many connections. */
   connectionsFullLogMs: 60_000,
   /** Client addresses that the rate limiter remembers. */

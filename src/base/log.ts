@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, destination, pino } from 'pino'
+import { limits } from './limits.js'
 
 /** Levels that SERVICE_LOG_LEVEL names, the most severe first. */
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
@@ -48,7 +49,7 @@ const secretPaths = secretNames.flatMap((name) => {
 export function createLogger(
   level: (typeof logLevels)[number],
   part: string,
-  to: DestinationStream = destination({ dest: 2, sync: true }),
+  to: DestinationStream = standardError(),
 ): Logger {
   return pino(
     {
@@ -60,4 +61,11 @@ export function createLogger(
     },
     to,
   )
+}
+
+/** Lines wait while they cannot be written, on a full disk or a closed terminal, up to a bound: that ends nothing. */
+function standardError(): DestinationStream {
+  const to = destination({ dest: 2, sync: true, maxLength: limits.logWaitingBytesMax })
+  to.on('error', () => {})
+  return to
 }

@@ -1,9 +1,10 @@
-import { parseArgs } from 'node:util'
 import { backUp } from '../backup/backup.js'
 import { systemClock } from '../base/clock.js'
 import { describeFaults } from '../settings/config.js'
 import { secretFiles } from '../backup/stores.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
+import { parseOnce } from '../settings/parse-once.js'
+import { homeHint } from '../settings/setting.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
 import { settingsOf } from './read-settings.js'
@@ -49,9 +50,10 @@ interface Asked {
 function readAsked(args: string[]): Asked | string {
   try {
     const options = { 'no-secrets': { type: 'boolean' }, 'data-dir': { type: 'string' } } as const
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+    const { values, positionals } = parseOnce({ args, options, allowPositionals: true })
     const [target, ...more] = positionals
     if (target === undefined || target === '' || more.length > 0) return 'Expected one DIR'
+    if (target.startsWith('~')) return `Expected one DIR: ${homeHint}`
     return { target, secrets: values['no-secrets'] !== true, dataDir: values['data-dir'] }
   } catch (error) {
     return error instanceof Error ? error.message : 'Expected DIR'

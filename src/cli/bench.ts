@@ -16,6 +16,7 @@ import { describeError } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
 import { settingsOf } from './read-settings.js'
 import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
+import { onStopSignal } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast bench [--seconds N] [--dir DIR | --url URL] [--json]
 Measures this machine and this build: starts a server of its own on a temporary directory, which it removes again, and
@@ -217,8 +218,7 @@ async function measure(
   const remove = () => rmSync(directory, { recursive: true, force: true })
   const stopOnSignal = () => process.exit(exitCodes.foundWrong)
   process.once('exit', remove)
-  process.once('SIGINT', stopOnSignal)
-  process.once('SIGTERM', stopOnSignal)
+  const ignoreSignals = onStopSignal(stopOnSignal)
   try {
     tell('Measuring the machine')
     const ceilings = {
@@ -235,8 +235,7 @@ async function measure(
   } finally {
     remove()
     process.off('exit', remove)
-    process.off('SIGINT', stopOnSignal)
-    process.off('SIGTERM', stopOnSignal)
+    ignoreSignals()
   }
 }
 

@@ -2,6 +2,7 @@ import { hostUrls } from '../base/host-urls.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { showUsage } from './read-options.js'
+import { onStopSignal } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast cluster check URL
 Shows whether a database can hold the log of a cluster: postgres://user:password@host1,host2/name, with all its servers.
@@ -22,7 +23,7 @@ export async function clusterCheckCommand(args: string[]): Promise<number> {
   const counts = { ok: 0, warn: 0, fail: 0 }
   let isStopped = false
   // Not at once: what it has made is to be dropped.
-  process.once('SIGINT', () => (isStopped = true))
+  onStopSignal(() => (isStopped = true))
   for await (const { level, subject, detail } of checkDatabase(urls)) {
     counts[level] += 1
     process.stdout.write(`${level.padEnd(4)}  ${subject.padEnd(15)}  ${printable(detail)}\n`)

@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import { join } from 'node:path'
 import { checkStores, discardFilled, nameWithin, type StoreWork } from '../backup/stores.js'
 import { eraAfter } from '../backup/restore.js'
 import { systemClock } from '../base/clock.js'
@@ -23,6 +22,8 @@ import { describeTrouble, isOther } from '../outbound/cluster/trouble.js'
 import type { LogForm } from '../../workers/store/log/log-form.js'
 import { ErasedLater } from '../../workers/store/log/record-check.js'
 import { pullStore } from '../../workers/store/log/pulled-stores.js'
+import { path } from '../settings/parsers.js'
+import { parseOnce } from '../settings/parse-once.js'
 import { clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
 import { exitCodes } from './exit-codes.js'
 import { startProgress } from './progress.js'
@@ -112,9 +113,9 @@ export interface PulledCluster {
 /** The one directory that a subcommand is given. */
 export function readTarget(args: string[]): string | undefined {
   try {
-    const { positionals } = parseArgs({ args, allowPositionals: true })
+    const { positionals } = parseOnce({ args, allowPositionals: true })
     const [target, ...more] = positionals
-    return target === undefined || target === '' || more.length > 0 ? undefined : resolve(target)
+    return target === undefined || more.length > 0 ? undefined : path(target)
   } catch {
     return undefined
   }

@@ -1,4 +1,4 @@
-import { open, rename, rm, writeFile } from 'node:fs/promises'
+import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { askInTurn } from './ask-in-turn.js'
@@ -15,9 +15,11 @@ import {
   serversAsked,
   type ServerValues,
 } from './server-url.js'
+import { onStopSignal } from './stop-signals.js'
 
-const USAGE = `Usage: strandfast export --out FILE|- [--agent NAME] [--from-seq N] [--to-seq N]
-Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is standard output.
+const USAGE = `Usage: strandfast export --out FILE|- [--force] [--agent NAME] [--from-seq N] [--to-seq N]
+Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is standard output. A FILE that is there already
+is replaced only with --force.
 --agent is the server's default agent unless given.
 ${SERVERS_USAGE}`
 
@@ -28,6 +30,8 @@ const LINE_FEED = 10
 
 interface Asked extends AskedServers {
   out: string
+  /** Replaces a file that is there already. */
+  force: boolean
   /** Path and query of the export. */
   path: string
 }
@@ -41,6 +45,7 @@ export async function exportCommand(args: string[]): Promise<number> {
     ...serverOptions,
     agent: { type: 'string' },
     out: { type: 'string' },
+    force: { type: 'boolean', default: false },
     'from-seq': { type: 'string' },
     'to-seq': { type: 'string' },
   })
@@ -50,8 +55,7 @@ export async function exportCommand(args: string[]): Promise<number> {
   const progress = startProgress()
   const stop = new AbortController()
   const onSignal = () => stop.abort(new Error('Interrupted'))
-  process.once('SIGINT', onSignal)
-  process.once('SIGTERM', onSignal)
+  const ignoreSignals = onStopSignal(onSignal)
   try {
     const records = await save(asked, { signal: stop.signal, progress })
     progress.end()
@@ -63,12 +67,12 @@ export async function exportCommand(args: string[]): Promise<number> {
     process.stderr.write(`The export failed: ${describeTrouble(error, asked.urls)}\n`)
     return exitCodes.foundWrong
   } finally {
-    process.off('SIGINT', onSignal)
-    process.off('SIGTERM', onSignal)
+    ignoreSignals()
   }
 }
 
-type Values = ServerValues & Partial<Record<'agent' | 'out' | 'from-seq' | 'to-seq', string>>
+type Values = ServerValues &
+  Partial<Record<'agent' | 'out' | 'from-seq' | 'to-seq', string>> & { force: boolean }
 
 /** What to export, and from where; a text says which argument is wrong. */
 function readAsked(values: Values): Asked | string {
@@ -84,7 +88,8 @@ function readAsked(values: Values): Asked | string {
     if (value !== undefined) parameters.set(name, value)
   }
   const asked = parameters.toString()
-  return { out: values.out, path: `/v1/strand/export${asked === '' ? '' : `?${asked}`}`, ...server }
+  const { out, force } = values
+  return { out, force, path: `/v1/strand/export${asked === '' ? '' : `?${asked}`}`, ...server }
 }
 
 interface Saving {
@@ -100,6 +105,7 @@ async function save(asked: Asked, saving: Saving): Promise<number> {
     await pipeline(shown, process.stdout, { signal: saving.signal, end: false })
     return tally.records
   }
+  await refuseThere(asked)
   const unfinished = `${asked.out}.${process.pid}.tmp`
   // Opened before anything else can fail: a stream that opens its file may do so when the failure has removed it.
   const handle = await open(unfinished, 'wx')
@@ -110,6 +116,7 @@ async function save(asked: Asked, saving: Saving): Promise<number> {
     if (asked.out.endsWith('.gz')) await pipeline(source, createGzip(), write, { signal })
     else await pipeline(source, write, { signal })
     await handle.sync()
+    await refuseThere(asked)
     await rename(unfinished, asked.out)
     return tally.records
   } catch (error) {
@@ -118,6 +125,17 @@ async function save(asked: Asked, saving: Saving): Promise<number> {
   } finally {
     await handle.close()
   }
+}
+
+/** @throws Error when the file is there already and is not to be replaced, or is something else, such as a device */
+async function refuseThere({ out, force }: Asked): Promise<void> {
+  const found = await stat(out).catch((error: unknown) => {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  })
+  if (found?.isFile() === false) throw new Error(`${out} is not a file (standard output is -)`)
+  if (found !== undefined && !force)
+    throw new Error(`${out} is there already, and is replaced only with --force`)
 }
 
 /** Asks for the export. @returns its bytes, and what was counted of them */

@@ -1,10 +1,11 @@
 import { createReadStream, statSync, type ReadStream } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { createGunzip, type Gunzip } from 'node:zlib'
 import { limits } from '../base/limits.js'
+import { isFileSystemError } from '../base/durable-file.js'
 import { readBounded } from '../base/bounded-file.js'
 import { parseManifest } from '../proof/export-lines.js'
 import type { Manifest } from '../strand/strand-export.js'
+import { parseOnce } from '../settings/parse-once.js'
 import { boundedText, errorText } from './bounded-answer.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
@@ -13,6 +14,7 @@ import { showUsage } from './read-options.js'
 import { describeRefusal, describeTrouble, readRefusal } from './server-trouble.js'
 import { SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
 import { splitLines } from './split-lines.js'
+import { onStopSignal } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast import FILE [FILE...] [--seed-file FILE] [--hold]
 Has the running server take exports in, each checked record by record; FILE may be gzipped (.gz). What is there already
@@ -43,7 +45,7 @@ interface Source {
 /**
  * Sends exports to a server, which imports them (docs/OPERATIONS.md, Taking exports back in). The first that it refuses
  * ends the command.
- * @returns the exit code: 0 all are imported, 1 one is not, 78 wrong usage
+ * @returns the exit code: 0 all are imported, 1 one is not, 66 a file cannot be read, 78 wrong usage
  */
 export async function importCommand(args: string[]): Promise<number> {
   const help = args.includes('--help') || args.includes('-h')
@@ -51,8 +53,7 @@ export async function importCommand(args: string[]): Promise<number> {
   if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
   const stop = new AbortController()
   const onSignal = () => stop.abort(new Error('Interrupted'))
-  process.once('SIGINT', onSignal)
-  process.once('SIGTERM', onSignal)
+  const ignoreSignals = onStopSignal(onSignal)
   let file = asked.files[0] ?? ''
   let progress: Progress | undefined
   try {
@@ -67,17 +68,16 @@ export async function importCommand(args: string[]): Promise<number> {
   } catch (error) {
     progress?.end()
     process.stderr.write(`${file} was not imported: ${describeTrouble(error, asked.url)}\n`)
-    return exitCodes.foundWrong
+    return isFileSystemError(error) ? exitCodes.noInput : exitCodes.foundWrong
   } finally {
-    process.off('SIGINT', onSignal)
-    process.off('SIGTERM', onSignal)
+    ignoreSignals()
   }
 }
 
 /** What to import, and where; a text says which argument is wrong. */
 function readAsked(args: string[]): Asked | string {
   try {
-    const { values, positionals } = parseArgs({
+    const { values, positionals } = parseOnce({
       args,
       options: {
         ...serverOptions,

@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util'
 import { pooledRandom } from '../base/random.js'
 import { keyPairFromSeed, seedBytes } from '../strand/keys.js'
+import { parseOnce } from '../settings/parse-once.js'
 import { showUsage } from './read-options.js'
 
 const USAGE = 'Usage: strandfast keygen [--seed HEX], HEX being 64 hex digits\n'
@@ -27,7 +27,7 @@ export function keygenCommand(args: string[]): number {
 /** The given seed, '' when there is none, undefined when the arguments are wrong. */
 function readSeed(args: string[]): string | undefined {
   try {
-    const { values } = parseArgs({ args, options: { seed: { type: 'string' } } })
+    const { values } = parseOnce({ args, options: { seed: { type: 'string' } } })
     if (values.seed === undefined) return ''
     return /^[0-9a-f]{64}$/i.test(values.seed) ? values.seed : undefined
   } catch {

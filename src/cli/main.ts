@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { setImmediate } from 'node:timers/promises'
 import { version } from '../base/version.js'
 import { nearestName } from '../settings/nearest-name.js'
 import { exitCodes } from './exit-codes.js'
@@ -15,7 +16,7 @@ interface Command {
 const commands: readonly Command[] = [
   {
     name: 'serve',
-    summary: 'Serves requests until SIGTERM or SIGINT',
+    summary: 'Serves requests until SIGTERM, SIGINT or SIGHUP',
     run: async (args) => (await import('./serve.js')).serveCommand(args),
   },
   {
@@ -113,7 +114,7 @@ ${commands.map(({ name, summary }) => `  ${name.padEnd(8)} ${summary}\n`).join('
 
 Settings are environment variables, described in docs/config.md of this package; serve, check and doctor take them as
 flags too: SERVICE_DATA_DIR is --data-dir.
-Exit codes: 0 fine, 1 found wrong, 78 configuration or usage.
+Exit codes: 0 fine, 1 found wrong, 66 a file cannot be read, 75 try again, 78 configuration or usage.
 `
 
 async function run([name, ...args]: string[]): Promise<number> {
@@ -139,12 +140,19 @@ function print(text: string): number {
   return exitCodes.fine
 }
 
-// Whoever reads the output may have enough of it, as `head` does: what a command is about goes on, and ends quietly.
-for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') throw error
-  })
-}
+// A reader that has enough, as `head` has, a full disk or a closed terminal ends no command, least of all the server. A
+// command whose result could not be written has failed.
+let unwritten: NodeJS.ErrnoException | undefined
+process.stderr.on('error', () => {})
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') unwritten = error
+})
 
 // Not process.exit, which would lose output that a pipe has not taken yet.
 process.exitCode = await run(process.argv.slice(2))
+// A write to a file says only afterwards that it failed.
+await setImmediate()
+if (unwritten !== undefined) {
+  process.stderr.write(`The output could not be written: ${unwritten.message}\n`)
+  process.exitCode ||= exitCodes.foundWrong
+}

@@ -12,7 +12,8 @@ const signs = [
 
 /**
  * Reads a condition such as `celsius>20`, `sensor=roof`, `state in ["new","open"]`, `note` (it exists) or `!note` (it does
- * not). A value is JSON where it can be, otherwise text.
+ * not). A value is JSON where it can be, otherwise text, which begins with no sign: `==5` and `=~x` are operators of other
+ * languages, and would be compared as texts here.
  * @returns undefined where it is none
  */
 export function parseCondition(text: string): WhereCondition | undefined {
@@ -25,8 +26,9 @@ export function parseCondition(text: string): WhereCondition | undefined {
     .sort((one, other) => one.at - other.at || other.sign.length - one.sign.length)
   if (found !== undefined) {
     const field = text.slice(0, found.at).trim()
-    const value = valueOf(text.slice(found.at + found.sign.length).trim())
-    return /^[^\s=<>!]+$/.test(field) ? { field, op: found.op, value } : undefined
+    const value = text.slice(found.at + found.sign.length).trim()
+    if (!/^[^\s=<>!]*[^\s=<>!~]$/.test(field) || /^[=<>!~]/.test(value)) return undefined
+    return { field, op: found.op, value: valueOf(value) }
   }
   const there = /^(!?)([^\s=<>!]+)$/.exec(text)
   return there === null ? undefined : { field: there[2] ?? '', op: 'exists', value: there[1] === '' }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import { parseArgs } from 'node:util'
 import { ServiceClient } from '../client/service-client.js'
 import type { PagedQueryBody, WhereCondition } from '../client/types.js'
+import { parseOnce } from '../settings/parse-once.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { parseCondition } from './query-condition.js'
@@ -15,6 +15,9 @@ CONDITION compares a field of the body, all must hold: 'celsius>20', 'sensor=roo
 'state in ["new","open"]', 'note' (it is there), '!note' (it is not). A value is JSON where it can be, otherwise text.
 TIME is ISO 8601 or Unix milliseconds. TYPE may end in *.
 ${SERVERS_USAGE}`
+
+/** Comparisons that a condition can have. */
+const CONDITION_SIGNS = '=, !=, <, <=, >, >=, in'
 
 const LIMIT_DEFAULT = '20'
 
@@ -54,7 +57,7 @@ export async function queryCommand(args: string[]): Promise<number> {
 
 function readAsked(args: string[]): Asked | string {
   try {
-    const { values, positionals } = parseArgs({
+    const { values, positionals } = parseOnce({
       args,
       options: {
         ...serverOptions,
@@ -73,7 +76,7 @@ function readAsked(args: string[]): Asked | string {
     const where = values.where.map((text) => parseCondition(text) ?? text)
     const wrong = where.find((condition) => typeof condition === 'string')
     if (typeof wrong === 'string')
-      return `Expected a condition as 'celsius>20' after --where, not ${printable(wrong)}`
+      return `Expected a condition as 'celsius>20' after --where (${CONDITION_SIGNS}; a text that begins with a sign between "), not ${printable(wrong)}`
     const server = serversAsked(values)
     if (typeof server === 'string') return server
     const limit = Number(values.limit)

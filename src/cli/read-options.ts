@@ -1,8 +1,9 @@
-import { type ParseArgsConfig, parseArgs } from 'node:util'
+import type { ParseArgsConfig } from 'node:util'
+import { type ParsedArgs, parseOnce } from '../settings/parse-once.js'
 import { exitCodes } from './exit-codes.js'
 
 type Options = NonNullable<ParseArgsConfig['options']>
-type Values<T extends Options> = ReturnType<typeof parseArgs<{ options: T }>>['values']
+type Values<T extends Options> = ParsedArgs<{ options: T }>['values']
 
 /** What the arguments of a command say, or the exit code it ends with at once. */
 export type ReadOptions<T extends Options> =
@@ -13,7 +14,7 @@ export type ReadOptions<T extends Options> =
 export function readOptions<const T extends Options>(args: string[], options: T): ReadOptions<T> {
   if (args.includes('--help') || args.includes('-h')) return { ok: false, help: true, fault: '' }
   try {
-    return { ok: true, values: parseArgs({ args, options }).values }
+    return { ok: true, values: parseOnce({ args, options }).values }
   } catch (error) {
     return { ok: false, help: false, fault: error instanceof Error ? error.message : String(error) }
   }

@@ -1,8 +1,9 @@
-import { parseArgs } from 'node:util'
 import { pooledRandom } from '../base/random.js'
 import { describeFaults } from '../settings/config.js'
 import { restore } from '../backup/restore.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
+import { parseOnce } from '../settings/parse-once.js'
+import { homeHint } from '../settings/setting.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
 import { settingsOf } from './read-settings.js'
@@ -39,9 +40,10 @@ export async function restoreCommand(args: string[]): Promise<number> {
 function readSource(args: string[]): { path: string; dataDir: string | undefined } | string {
   try {
     const options = { 'data-dir': { type: 'string' } } as const
-    const { values, positionals } = parseArgs({ args, options, allowPositionals: true })
+    const { values, positionals } = parseOnce({ args, options, allowPositionals: true })
     const [path, ...more] = positionals
     if (path === undefined || path === '' || more.length > 0) return 'Expected one DIR'
+    if (path.startsWith('~')) return `Expected one DIR: ${homeHint}`
     return { path, dataDir: values['data-dir'] }
   } catch (error) {
     return error instanceof Error ? error.message : 'Expected DIR'

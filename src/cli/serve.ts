@@ -11,10 +11,11 @@ import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
 import { readSettings } from './read-settings.js'
 import { reachedAt } from './server-url.js'
+import { stopSignals } from './stop-signals.js'
 import { warningsOf } from './warnings.js'
 
 const USAGE = `Usage: strandfast serve [--port N] [--data-dir DIR] [--SETTING VALUE…]
-Serves requests until SIGTERM or SIGINT. Settings are environment variables, described in docs/config.md, or flags, which
+Serves requests until SIGTERM, SIGINT or SIGHUP. Settings are environment variables, described in docs/config.md, or flags, which
 take precedence; strandfast check checks them.
 `
 
@@ -115,7 +116,7 @@ function nextSteps(url: string, { dataDir, console: withConsole }: Config): stri
 }
 
 interface Signals {
-  /** Resolves at the first SIGTERM or SIGINT. */
+  /** Resolves at the first signal that asks it to stop. */
   signalled: Promise<void>
   /** Makes the second signal, and an error that nobody catches, call `end`. */
   canEnd(end: () => Promise<void>): void
@@ -136,8 +137,7 @@ function waitForSignal(): Signals {
         resolve()
       } else if (nowMs - firstAtMs > SAME_SIGNAL_MS) void end()
     }
-    process.on('SIGTERM', onSignal)
-    process.on('SIGINT', onSignal)
+    for (const signal of stopSignals) process.on(signal, onSignal)
   })
   process.on('uncaughtException', (error: unknown) => {
     // Node would wait for all threads: for ever for one in the middle of a write to LMDB.

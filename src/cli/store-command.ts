@@ -3,9 +3,10 @@ import type { StoreOutcome, StoreWork } from '../backup/stores.js'
 import { exitCodes } from './exit-codes.js'
 import { describeError, printable } from './printable.js'
 import { startProgress } from './progress.js'
+import { onStopSignal } from './stop-signals.js'
 
 /**
- * Runs a backup or a restore, showing how far it has come; SIGINT and SIGTERM end it cleanly.
+ * Runs a backup or a restore, showing how far it has come; a signal that asks it to stop ends it cleanly.
  * @param command `failed` begins the line on standard error that says why it failed; `niced` gives a running server
  * priority
  * @returns the exit code
@@ -21,8 +22,7 @@ export async function runStoreCommand(
     stop.abort(new Error('Interrupted'))
     pool.stop()
   }
-  process.once('SIGINT', onSignal)
-  process.once('SIGTERM', onSignal)
+  const ignoreSignals = onStopSignal(onSignal)
   const progress = startProgress()
   try {
     const outcome = await run({ pool, show: progress.show, signal: stop.signal })
@@ -39,7 +39,6 @@ export async function runStoreCommand(
     return exitCodes.foundWrong
   } finally {
     await pool.close()
-    process.off('SIGINT', onSignal)
-    process.off('SIGTERM', onSignal)
+    ignoreSignals()
   }
 }

@@ -1,13 +1,14 @@
 import { once } from 'node:events'
-import { parseArgs } from 'node:util'
 import { ServiceClient } from '../client/service-client.js'
 import type { Subscription, SubscribeOptions } from '../client/subscription.js'
 import type { StreamEvent } from '../client/types.js'
+import { parseOnce } from '../settings/parse-once.js'
 import { exitCodes } from './exit-codes.js'
 import { describeError, printable } from './printable.js'
 import { showUsage } from './read-options.js'
 import { describeTrouble } from './server-trouble.js'
 import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { onStopSignal } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast tail [NAME…] [--since TIME] [--filter FIELD]
 Prints records as they are written, as lines of JSON, until Ctrl-C: of the agents or collections named, or of all. Where the
@@ -31,8 +32,7 @@ export async function tailCommand(args: string[]): Promise<number> {
   if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
   const stop = new AbortController()
   const end = () => stop.abort()
-  process.once('SIGINT', end)
-  process.once('SIGTERM', end)
+  const ignoreSignals = onStopSignal(end)
   // The reader of a pipe that was closed shows at the next write, which may be long in coming.
   process.stdout.once('error', end)
   try {
@@ -41,14 +41,13 @@ export async function tailCommand(args: string[]): Promise<number> {
     process.stderr.write(`The stream ended: ${describeTrouble(refused, asked.urls)}\n`)
     return exitCodes.foundWrong
   } finally {
-    process.off('SIGINT', end)
-    process.off('SIGTERM', end)
+    ignoreSignals()
   }
 }
 
 function readAsked(args: string[]): Asked | string {
   try {
-    const { values, positionals: names } = parseArgs({
+    const { values, positionals: names } = parseOnce({
       args,
       options: { ...serverOptions, since: { type: 'string' }, filter: { type: 'string' } },
       allowPositionals: true,

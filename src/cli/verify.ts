@@ -1,7 +1,9 @@
 import { createReadStream } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { createGunzip } from 'node:zlib'
+import { isFileSystemError } from '../base/durable-file.js'
 import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
+import { parseOnce } from '../settings/parse-once.js'
+import { exitCodes } from './exit-codes.js'
 import { describeError, printableLines } from './printable.js'
 import { startProgress } from './progress.js'
 import { showUsage } from './read-options.js'
@@ -30,7 +32,7 @@ const READ_BYTES = 524_288
 
 /**
  * Checks an export offline: needs only the file and the agent's public key (docs/FORMAT.md, Checking an export).
- * @returns the exit code: 0 fine, 1 found wrong or unreadable, 78 wrong usage
+ * @returns the exit code: 0 fine, 1 found wrong, 66 a file cannot be read, 78 wrong usage
  */
 export async function verifyCommand(args: string[]): Promise<number> {
   if (args.includes('--help') || args.includes('-h')) {
@@ -66,8 +68,15 @@ export async function verifyCommand(args: string[]): Promise<number> {
       : say(`NOT VERIFIED: ${compared.reason}\n`, 1)
   } catch (error) {
     progress.end()
+    if (isFileSystemError(error)) return unread(error)
     return say(`NOT VERIFIED: the export cannot be read: ${describeError(error)}\n`, 1)
   }
+}
+
+/** Says nothing of the export: a name that is mistyped is no proof against it. */
+function unread(error: Error): number {
+  process.stderr.write(`Nothing was verified: ${describeError(error)}\n`)
+  return exitCodes.noInput
 }
 
 function say(text: string, exitCode: number): number {
@@ -86,7 +95,7 @@ interface Asked {
 /** What to check, and with which key; a text says which argument is wrong. */
 function readArguments(args: string[]): Asked | string {
   try {
-    const { values, positionals } = parseArgs({
+    const { values, positionals } = parseOnce({
       args,
       options: {
         key: { type: 'string' },

@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util'
 import { limits } from '../base/limits.js'
 import { ServiceClient } from '../client/service-client.js'
 import { ServiceError } from '../client/errors.js'
@@ -6,6 +5,7 @@ import type { CollectionHandle } from '../client/collection.js'
 import type { BatchItem } from '../client/types.js'
 import { isMembers } from '../proof/strict-json.js'
 import { readJson } from '../strand/json.js'
+import { parseOnce } from '../settings/parse-once.js'
 import { exitCodes } from './exit-codes.js'
 import { linesOnArrival, type NumberedLine } from './lines-on-arrival.js'
 import { printable } from './printable.js'
@@ -85,7 +85,7 @@ export async function writeCommand(args: string[]): Promise<number> {
 
 function readAsked(args: string[]): Asked | string {
   try {
-    const { values, positionals } = parseArgs({
+    const { values, positionals } = parseOnce({
       args,
       options: {
         ...serverOptions,

@@ -212,6 +212,7 @@ function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, val
     headers.ifNoneMatch = headers.ifNoneMatch === '' ? value : `${headers.ifNoneMatch},${value}`
   else if (name === 'accept-encoding')
     headers.acceptEncoding = headers.acceptEncoding === '' ? value : `${headers.acceptEncoding},${value}`
+  else if (name === 'accept') headers.accept = value
 }
 
 /** uWebSockets.js accepts any value of this header. */
@@ -231,6 +232,7 @@ function noHeaders(): RequestHeaders & { event: [name: string, value: string][] 
     fetchSite: '',
     contentType: '',
     contentEncoding: '',
+    accept: '',
     acceptEncoding: '',
     ifMatch: '',
     ifNoneMatch: '',

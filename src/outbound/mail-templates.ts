@@ -100,10 +100,10 @@ function tokenUrl({ kind, token, organismId }: LinkMail, { linkBaseUrl }: MailCo
 }
 
 function lifetime({ expiresAtMs }: LinkMail, { nowMs }: MailContext): string {
-  return `The link works once, and for ${describeMinutes(Math.floor((expiresAtMs - nowMs) / 60_000))}.`
+  return `The link works once, and for ${describeMinutes(Math.round((expiresAtMs - nowMs) / 60_000))}.`
 }
 
-/** Rounded down, so that the link really works for as long as the mail says. */
+/** To the nearest minute: a mail is written a moment after its link was made, and 15 minutes must not read as 14. */
 function describeMinutes(minutes: number): string {
   if (minutes < 1) return 'less than a minute'
   if (minutes < 120) return counted(minutes, 'minute')

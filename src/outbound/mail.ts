@@ -48,7 +48,7 @@ export function smtpServer(
   { smtpUrl, from }: MailServerSettings,
   { silenceMs, sendMs }: MailTimeouts = usualTimeouts,
 ): MailServer {
-  const transport = createTransport({
+  const options = {
     url: smtpUrl,
     connectionTimeout: silenceMs,
     greetingTimeout: silenceMs,
@@ -56,11 +56,14 @@ export function smtpServer(
     dnsTimeout: silenceMs,
     disableFileAccess: true,
     disableUrlAccess: true,
-  })
+  }
+  const transport = createTransport(options)
   const domain = /@([^@>\s]+)>?\s*$/.exec(from)?.[1] ?? 'localhost'
   return {
     async send({ id, to, subject, text, html }, signal) {
+      const ended = AbortSignal.any([signal, AbortSignal.timeout(sendMs)])
       try {
+        if (/[^\x00-\x7f]/.test(to) && !(await offersUtf8(options, ended))) return needsUtf8
         await transport.sendMail({
           from,
           // An object, so that a comma or bracket in an address cannot split it in two.
@@ -70,7 +73,7 @@ export function smtpServer(
           html,
           messageId: `<${id}@${domain}>`,
           headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
-          signal: AbortSignal.any([signal, AbortSignal.timeout(sendMs)]),
+          signal: ended,
         })
         return { kind: 'sent' }
       } catch (error) {
@@ -78,6 +81,30 @@ export function smtpServer(
       }
     },
   }
+}
+
+const needsUtf8: MailResult = {
+  kind: 'rejected',
+  reason:
+    'The mail server does not offer SMTPUTF8 (RFC 6531), which an address with letters beyond ASCII needs',
+}
+
+/**
+ * Whether a server takes addresses beyond ASCII, by its last answer to EHLO. The library sends them to any server, and one
+ * that drops the eighth bit would deliver to another mailbox.
+ * @throws Error when the server cannot be reached, or the signal is aborted first
+ */
+async function offersUtf8(options: { url: string }, signal: AbortSignal): Promise<boolean> {
+  let offers = false
+  const debug = ({ tnx }: { tnx?: string }, line: string) => {
+    if (tnx === 'server' && /^250[ -]/.test(line)) offers = /^250[ -]SMTPUTF8\b/im.test(line)
+  }
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+  })
+  const transport = createTransport({ ...options, transactionLog: true, logger: { debug } })
+  await Promise.race([transport.verify(), aborted])
+  return offers
 }
 
 /**

@@ -124,11 +124,10 @@ async function identityOf(
     claims['email'] === undefined && first(discovered).serverMetadata().userinfo_endpoint !== undefined
       ? await fetchUserInfo(first(discovered), tokens.access_token, claims.sub)
       : claims
-  const { email, email_verified: isVerified } = about
-  return {
-    subject: claims.sub,
-    ...(typeof email === 'string' && isVerified === true && { verifiedEmail: email }),
-  }
+  const { email, email_verified: verified } = about
+  // Some providers, Google's older answers among them, send a text here.
+  const isVerified = verified === true || verified === 'true'
+  return { subject: claims.sub, ...(typeof email === 'string' && isVerified && { verifiedEmail: email }) }
 }
 
 /** Exchanges the code; if a provider refuses one way of sending the secret, the other is tried. */

@@ -79,20 +79,7 @@ form.addEventListener('submit', async (event) => {
 })
 })()`
 
-const policy = [
-  "default-src 'none'",
-  `style-src ${digestOf(style)}`,
-  `script-src ${digestOf(script)}`,
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ')
-
-const headers = [
-  ['Content-Security-Policy', policy],
-  ['Referrer-Policy', 'no-referrer'],
-] as const
+const headers = plainPageHeaders([`script-src ${digestOf(script)}`, "connect-src 'self'"])
 
 /** GET /magic-link, /verify-email and /reset-password (docs/OPERATIONS.md, Signing people in). */
 export const linkPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
@@ -118,15 +105,33 @@ function render({ title, button, post, done, password }: LinkPage): string {
   const input =
     '<label>New password<input type="password" autocomplete="new-password" minlength="8" required></label>' +
     '<label><input type="checkbox"> Remove all passkeys of the account too</label>'
+  return plainPage(
+    title,
+    `<form data-post="${post}" data-done="${done}">${password ? input : ''}<button>${button}</button></form>
+<p role="status"></p><script>${script}</script>`,
+  )
+}
+
+/** A page for people without an application's own look. @param content HTML below the title */
+export function plainPage(title: string, content: string): string {
   return `<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${title}</title>
 <style>${style}</style></head>
 <body><h1>${title}</h1>
-<form data-post="${post}" data-done="${done}">${password ? input : ''}<button>${button}</button></form>
-<p role="status"></p><script>${script}</script></body>
+${content}</body>
 </html>
 `
+}
+
+/** Headers of such a page, which may do nothing but what `more` of its content security policy allows. */
+export function plainPageHeaders(more: readonly string[] = []): (readonly [name: string, value: string])[] {
+  const closed = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"]
+  const policy = ["default-src 'none'", `style-src ${digestOf(style)}`, ...more, ...closed].join('; ')
+  return [
+    ['Content-Security-Policy', policy],
+    ['Referrer-Policy', 'no-referrer'],
+  ]
 }
 
 function digestOf(text: string): string {

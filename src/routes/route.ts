@@ -47,6 +47,7 @@ export interface RequestHeaders {
   fetchSite: string
   contentType: string
   contentEncoding: string
+  accept: string
   acceptEncoding: string
   ifMatch: string
   ifNoneMatch: string

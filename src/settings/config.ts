@@ -83,7 +83,7 @@ export const settings = {
     name: 'SERVICE_SHUTDOWN_TIMEOUT_SECS',
     default: 10,
     unit: 'seconds',
-    description: 'How long requests in flight may take to finish after SIGTERM or SIGINT.',
+    description: 'How long requests in flight may take to finish after SIGTERM, SIGINT or SIGHUP.',
     allowed: 'an integer from 1 to 3600',
     parse: parsers.integer(1, 3600),
   }),

@@ -1,6 +1,7 @@
-import { type ParseArgsConfig, parseArgs } from 'node:util'
+import type { ParseArgsConfig } from 'node:util'
 import { settings } from './config.js'
 import { nearestName } from './nearest-name.js'
+import { parseOnce } from './parse-once.js'
 import type { Environment, Setting, SettingFault } from './setting.js'
 
 /*
@@ -32,7 +33,7 @@ export function readFlags(args: readonly string[]): FlagReading {
   const options: NonNullable<ParseArgsConfig['options']> = {}
   for (const flag of byFlag.keys()) options[flag.slice(2)] = { type: 'string' }
   try {
-    const { values } = parseArgs({ args: spelledOut(args), options })
+    const { values } = parseOnce({ args: spelledOut(args), options })
     const given: Environment = {}
     for (const [flag, { name }] of byFlag) {
       const value = values[flag.slice(2)]

@@ -38,8 +38,12 @@ export const host: Parse<string> = (text) =>
     ? text
     : undefined
 
-/** A path, made absolute against the working directory. */
-export const path: Parse<string> = (text) => (text === '' || text.includes('\0') ? undefined : resolve(text))
+/**
+ * A path, made absolute against the working directory. Refused with a `~` in front, which a shell leaves there between
+ * quotes: it would be a folder of that name.
+ */
+export const path: Parse<string> = (text) =>
+  text === '' || text.startsWith('~') || text.includes('\0') ? undefined : resolve(text)
 
 /** A path of a file that this process can read, made absolute. */
 export const readableFile: Parse<string> = (text) => {

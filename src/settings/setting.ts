@@ -43,11 +43,16 @@ export function setting<T>(line: SettingLine<T>): Setting<T> {
 /** Characters of a wrong value that a fault shows. */
 const GIVEN_CHARS_MAX = 100
 
+/** What to do about a path that begins with `~`. */
+export const homeHint =
+  'a shell replaces ~ only outside of quotes: write $HOME, or ./~ for a folder of that name'
+
 /** A wrong value as a fault shows it: truncated, and for a secret only its length. */
 export function describeGiven(secret: true | undefined, text: string): string {
   if (text === '') return 'an empty text'
   // A seed may have been put into another setting by mistake, such as SERVICE_MASTER_SEED_FILE.
   if (secret === true || /^[0-9a-f]{64}$/i.test(text)) return `${text.length} characters`
   const shown = text.slice(0, GIVEN_CHARS_MAX)
-  return JSON.stringify(shown) + (shown === text ? '' : ` and ${text.length - shown.length} characters more`)
+  const more = shown === text ? '' : ` and ${text.length - shown.length} characters more`
+  return `${JSON.stringify(shown)}${more}${text.startsWith('~') ? ` (${homeHint})` : ''}`
 }

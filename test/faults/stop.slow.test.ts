@@ -1,14 +1,21 @@
 // @run on node:http
-import { mkdtempSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
+import { inherited } from '../../scripts/crash-loop/inherited.mjs'
+import { eventually } from '../support/eventually.js'
+import { freePort } from '../support/server/free-port.js'
 import { isCaughtUp, numbersOf, openStream } from '../support/http/events.js'
 import { RawConnection } from '../support/http/raw-http.js'
 import { call, startServer, testRootKey, type TestAnswer, type TestServer } from '../support/server/server.js'
 
 const TIMEOUT_SECS = 5
+
+const builtProgram = join(import.meta.dirname, '../../dist/program/strandfast.js')
 
 let directory: string
 let dataDir: string
@@ -118,6 +125,36 @@ describe('SIGTERM in the middle of load', () => {
     const again = await start()
     expect((await call(again, 'GET /v1/agents/never/status')).status).toBe(404)
     expect(await again.halt()).toBe(0)
+  })
+})
+
+describe.skipIf(!existsSync('/dev/full'))('SIGHUP, where standard output and standard error are full', () => {
+  it('stops a server in order that served all the same', async () => {
+    const port = await freePort()
+    const full = openSync('/dev/full', 'w')
+    const child = spawn(process.execPath, [builtProgram, 'serve', '--port', String(port)], {
+      env: {
+        ...inherited,
+        SERVICE_DATA_DIR: dataDir,
+        SERVICE_LOG_LEVEL: 'trace',
+        SERVICE_MIN_FREE_BYTES: '0',
+      },
+      stdio: ['ignore', full, full],
+    })
+    closeSync(full)
+    const exited = once(child, 'exit')
+    const url = `http://127.0.0.1:${port}`
+    await eventually(() =>
+      fetch(`${url}/readyz`).then(
+        ({ ok }) => ok,
+        () => child.exitCode !== null,
+      ),
+    )
+    const server = { url, rootKey: readFileSync(join(dataDir, 'root.key'), 'utf8').trim() }
+    const { status } = await call(server, 'POST /v1/collections/full/records', { body: { data: {} } })
+    expect(status).toBe(201)
+    child.kill('SIGHUP')
+    expect(await exited).toEqual([0, null])
   })
 })
 

@@ -15,6 +15,7 @@ import type { SignInReason } from '../../auth/sign-in-failure.js'
 import { refuse, type Refusal, statusOf } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
+import { plainPage, plainPageHeaders } from '../link-pages.js'
 import { faultyParameter } from '../parameters.js'
 import type { Answer, RouteDocs } from '../route.js'
 import { issue, signInFailed, unexpectedAnswer } from './answers.js'
@@ -116,13 +117,14 @@ const callback: AuthRoute = {
     if ('code' in setUp) return setUp
     const [state = '', ...others] = request.query.getAll('state')
     const stateHash = others.length === 0 ? hashOneTimeToken(state) : undefined
-    const browserHash = hashOneTimeToken(browserOf(request, setUp) ?? '')
-    if (stateHash === undefined || browserHash === undefined) {
+    if (stateHash === undefined) {
       const failure = { method: 'oauth', reason: 'unknown_state', refusal: notStartedHere } as const
-      return signInFailed(request, context, failure)
+      return notFinished(request, await signInFailed(request, context, failure))
     }
+    // Without its cookie it is another browser: no hash is empty.
+    const browserHash = hashOneTimeToken(browserOf(request, setUp) ?? '') ?? ''
     const back = await context.change(request, { kind: 'oauthReturn', stateHash, provider, browserHash })
-    if ('code' in back || back.kind !== 'oauthReturn') return unexpectedAnswer(back)
+    if ('code' in back || back.kind !== 'oauthReturn') return notFinished(request, unexpectedAnswer(back))
     const { client, callbackUrl } = setUp
     const secrets = context.oauth.secretsOf(request.namespace, state)
     const identity = await client.identify({ state, callbackUrl, query: request.query, ...secrets })
@@ -208,6 +210,29 @@ async function start(
   const answer = await context.change(request, { kind: 'oauthStart', stateHash, row })
   if ('code' in answer || answer.kind !== 'done') return unexpectedAnswer(answer)
   return redirectTo(url.href, [['Set-Cookie', oauthCookie(place, browser.token, limits.oauthStateSecs)]])
+}
+
+/**
+ * A sign-in that is not this browser's, or is over: a person is shown a page with the way back to the application where
+ * that is known, every other client a problem, which says nothing of it.
+ */
+function notFinished({ headers }: AuthRequest, refusal: Refusal): Answer | Refusal {
+  if (refusal.code !== 'oauth_failed') return refusal
+  const { extra = {}, ...problem } = refusal
+  if (!headers.accept.includes('text/html')) return problem
+  const to = extra['redirect_uri']
+  const { origin, host } = typeof to === 'string' ? new URL(to) : { origin: undefined, host: undefined }
+  const way = origin === undefined ? 'the application' : `<a href="${origin}/">${host}</a>`
+  const why = 'It was begun in another browser or more than ten minutes ago, or it has been finished already.'
+  return {
+    status: statusOf(refusal),
+    body: plainPage(
+      'The sign-in was not finished',
+      `<p>${why}</p>\n<p>Go back to ${way} and sign in again.</p>\n`,
+    ),
+    contentType: 'text/html; charset=utf-8',
+    headers: [...plainPageHeaders(), ['WWW-Authenticate', 'Bearer']],
+  }
 }
 
 /** What the browser brought that it was given by authorize. */

@@ -300,6 +300,24 @@ describe('coming back', () => {
     expect(await comeBack(attacker, back)).toBe('signed in')
   })
 
+  it('shows a person without its cookie a page with the way back, and a program a problem', async () => {
+    githubUser('pages@example.org')
+    const browser = new OauthBrowser()
+    const back = await toCallback(browser, 'github')
+    const accept = 'text/html,application/xhtml+xml,*/*;q=0.8'
+    const page = (url: URL) => new OauthBrowser().get(url, { headers: { accept } })
+    const shown = await page(back)
+    expect([shown.status, shown.headers.get('content-type')]).toEqual([401, 'text/html; charset=utf-8'])
+    expect(shown.headers.get('content-security-policy')).toContain("default-src 'none'")
+    const { origin, host } = new URL(app)
+    expect(await shown.text()).toContain(`<a href="${origin}/">${host}</a>`)
+    const problem = await new OauthBrowser().get(back)
+    expect(await problem.text()).not.toContain(host)
+    expect(await comeBack(browser, back)).toBe('signed in')
+    const again = await page(back)
+    expect([again.status, await again.text()]).toEqual([401, expect.stringContaining('the application')])
+  })
+
   it('is refused with a state that is missing, unknown, doubled or of another provider', async () => {
     githubUser('states@example.org')
     const browser = new OauthBrowser()

@@ -1,6 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -99,6 +109,30 @@ describe('strandfast', () => {
     },
   )
 
+  it.skipIf(!existsSync('/dev/full'))('ends with 1 when its output cannot be written', async () => {
+    const full = openSync('/dev/full', 'w')
+    const child = spawn(process.execPath, [built, 'keygen'], { stdio: ['ignore', full, 'pipe'] })
+    closeSync(full)
+    let err = ''
+    child.stderr?.on('data', (bytes: Buffer) => (err += bytes.toString()))
+    expect(await once(child, 'close')).toEqual([1, null])
+    expect(err).toMatch(/^The output could not be written: ENOSPC/)
+  })
+
+  it.each([
+    [['write', 'x', '--data', '{}', '--data', '{}'], '--data'],
+    [['export', '--out', 'a', '--agent', 'b', '--out', 'c'], '--out'],
+    [['keys', 'rotate', '--url', 'http://a', '--url', 'http://b'], '--url'],
+  ])('refuses an option that is given twice: %j', async (args, option) => {
+    const refused = await run(args)
+    expect(refused).toMatchObject({ code: 78, out: '' })
+    expect(refused.err).toContain(`Expected ${option} once: `)
+  })
+
+  it.each(['backup', 'restore'])('refuses a ~ that the shell has left to %s', async (name) => {
+    expect(await run([name, '~/copy'])).toMatchObject({ code: 78, err: expect.stringContaining('$HOME') })
+  })
+
   it('wires keygen', async () => {
     const made = await run(['keygen', '--seed', '00'.repeat(32)])
     // RFC 8032's derivation, as every Ed25519 implementation has it for the zero seed.
@@ -110,7 +144,7 @@ describe('strandfast', () => {
 
   it('wires verify', async () => {
     expect((await run(['verify'])).code).toBe(78)
-    expect((await run(['verify', join(folder, 'none'), '--key', '00'.repeat(32)])).code).toBe(1)
+    expect((await run(['verify', join(folder, 'none'), '--key', '00'.repeat(32)])).code).toBe(66)
   })
 })
 
@@ -367,6 +401,24 @@ describe('strandfast export', () => {
       code: 0,
       out: whole,
     })
+  })
+
+  it('replaces a file only with --force, and a folder never', async () => {
+    let asked = 0
+    const url = await listen((_, response) => {
+      asked++
+      response.end(whole)
+    })
+    const out = join(folder, 'strand.ndjson')
+    writeFileSync(out, 'kept')
+    const args = ['export', '--url', url, '--key', 'k', '--out']
+    const refused = await run([...args, out])
+    expect(refused).toMatchObject({ code: 1, err: expect.stringContaining('only with --force') })
+    expect([readFileSync(out, 'utf8'), asked]).toEqual(['kept', 0])
+    expect((await run([...args, folder, '--force'])).err).toContain('is not a file')
+    expect((await run([...args, out, '--force'])).code).toBe(0)
+    expect(readFileSync(out, 'utf8')).toBe(whole)
+    expect(readdirSync(folder)).toEqual(['strand.ndjson'])
   })
 
   it.each([

@@ -101,9 +101,14 @@ describe('strandfast import', () => {
 
   it('sends nothing when one of the files is none', async () => {
     const fine = file('fine.ndjson', new SignedStrand('fine', 14).exportText())
-    for (const other of [file('none.ndjson', 'x\n'), file('none.ndjson.gz', 'x\n'), join(folder, 'absent')]) {
+    const others = [
+      [file('none.ndjson', 'x\n'), 1],
+      [file('none.ndjson.gz', 'x\n'), 1],
+      [join(folder, 'absent'), 66],
+    ] as const
+    for (const [other, expected] of others) {
       const { code, out } = await run([fine, other, '--url', server.url])
-      expect([code, out]).toEqual([1, ''])
+      expect([code, out]).toEqual([expected, ''])
     }
     expect(await headOf(server, 'fine')).toBeUndefined()
   })

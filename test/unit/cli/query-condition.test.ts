@@ -20,6 +20,15 @@ describe('a condition on the command line', () => {
     expect([field, op, value]).toEqual(expected)
   })
 
+  it.each(['a==5', 'a=~x', 'a=>5', 'a=<5', 'a<>5', 'a>>5', 'a!==5', 'a!~x', 'a~=x y', 'a like x', 'a in x'])(
+    'is refused with an operator that there is not: %j',
+    (text) => expect(parseCondition(text)).toBeUndefined(),
+  )
+
+  it('takes a text that begins with a sign between quotes', () => {
+    expect(parseCondition('path="~/x"')).toEqual({ field: 'path', op: 'eq', value: '~/x' })
+  })
+
   it.each(['', '=3', 'a b', 'a b=3', '!', '!a=3', '>'])('is refused when it is none: %j', (text) => {
     expect(parseCondition(text)).toBeUndefined()
   })

@@ -57,12 +57,22 @@ describe('strandfast verify', () => {
     expect(out).toContain('No record is signed by the key given')
   })
 
-  it('exits 1 for a file that is missing, cut within its gzip, or not UTF-8', async () => {
-    expect(await verifyCommand([join(directory, 'none'), '--key', key])).toBe(1)
-    expect(await verifyCommand([join(directory, 'none.gz'), '--key', key])).toBe(1)
+  it('exits 66 for a file that is missing or a folder, and says nothing of an export', async () => {
+    const right = fileOf(text)
+    const none = join(directory, 'none')
+    const missing = [[none], [`${none}.gz`], [directory], [right, '--checkpoint', none]]
+    for (const args of missing) {
+      told = ''
+      expect(await verifyCommand([...args, '--key', key])).toBe(66)
+      expect(told).toMatch(/^Nothing was verified: E(NOENT|ISDIR): /)
+    }
+    expect(out).toBe('')
+  })
+
+  it('exits 1 for a file that is cut within its gzip, or not UTF-8', async () => {
     expect(await verifyCommand([fileOf(gzipSync(text).subarray(0, 500), 'cut.gz'), '--key', key])).toBe(1)
     expect(await verifyCommand([fileOf(Buffer.from([0xff, 0x0a])), '--key', key])).toBe(1)
-    expect(out.match(/NOT VERIFIED: the export cannot be read/g)).toHaveLength(4)
+    expect(out.match(/NOT VERIFIED: the export cannot be read/g)).toHaveLength(2)
   })
 
   it.each([
@@ -71,6 +81,7 @@ describe('strandfast verify', () => {
     [['file', '--key', 'xyz']],
     [['a', 'b', '--key', key]],
     [['file', '--kay', key]],
+    [['file', '--key', key, '--key', key]],
   ])('exits 78 with one line that says where the usage is for %j', async (args) => {
     expect(await verifyCommand(args)).toBe(78)
     expect(told).toMatch(/^.+: strandfast verify --help shows the usage\n$/)

@@ -44,11 +44,12 @@ describe('writeMail', () => {
   })
 
   it.each([
-    [59_999, 'less than a minute'],
-    [60_000, '1 minute'],
-    [899_000, '14 minutes'],
-    [7_200_000, '2 hours'],
-    [604_800_000, '7 days'],
+    [29_999, 'less than a minute'],
+    [59_999, '1 minute'],
+    [899_000, '15 minutes'],
+    [869_000, '14 minutes'],
+    [7_199_500, '2 hours'],
+    [604_799_000, '7 days'],
   ])('says of a link that works for %d ms more: %s', (leftMs, words) => {
     const { text } = writeMail(linkMail({ expiresAtMs: context.nowMs + leftMs }), context)
     expect(text).toContain(`and for ${words}.`)

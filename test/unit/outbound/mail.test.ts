@@ -71,6 +71,25 @@ describe('smtpServer', () => {
     expect(users).toEqual([['us@er', 'p:ss']])
   })
 
+  it('sends to an address beyond ASCII only where the server offers SMTPUTF8, and says so where not', async () => {
+    const to = 'josé@example.org'
+    const plain = closed(await startSmtp({ hideSMTPUTF8: true }))
+    expect(await smtpServer({ smtpUrl: plain.url, from }).send({ ...mail, to }, never)).toEqual({
+      kind: 'rejected',
+      reason: expect.stringContaining('does not offer SMTPUTF8'),
+    })
+    expect(plain.received).toEqual([])
+    const server = closed(await startSmtp())
+    expect(await smtpServer({ smtpUrl: server.url, from }).send({ ...mail, to }, never)).toEqual({
+      kind: 'sent',
+    })
+    expect(server.received[0]?.to).toEqual([to])
+    await server.close()
+    expect(await smtpServer({ smtpUrl: server.url, from }).send({ ...mail, to }, never)).toMatchObject({
+      kind: 'unreachable',
+    })
+  })
+
   it.each([
     ['rejected', 550],
     ['deferred', 450],

@@ -135,10 +135,16 @@ describe('an OpenID provider', () => {
     expect(await identify()).toEqual(fault('server_error'))
   })
 
+  it('vouches for an e-mail by a text as well, as Google did', async () => {
+    onToken((claims) => (claims['email_verified'] = 'true'))
+    expect(await identify()).toEqual({ subject: 'johndoe', verifiedEmail: 'ada@example.org' })
+  })
+
   it.each([
     ['false', false],
     ['missing', undefined],
-    ['a text', 'true'],
+    ['a text of false', 'false'],
+    ['a number', 1],
   ])('vouches for no e-mail while its word on that is %s', async (_what, isVerified) => {
     onToken((claims) => (claims['email_verified'] = isVerified))
     expect(await identify()).toEqual({ subject: 'johndoe' })

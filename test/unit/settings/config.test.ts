@@ -110,6 +110,14 @@ describe('readConfig', () => {
     ])
   })
 
+  it('says what to write in place of a ~ that a shell has left', () => {
+    const [fault] = faulty({ SERVICE_DATA_DIR: '~/data' })
+    expect(fault?.given).toBe(
+      '"~/data" (a shell replaces ~ only outside of quotes: write $HOME, or ./~ for a folder of that name)',
+    )
+    expect(valid({ SERVICE_DATA_DIR: './~/data' }).dataDir).toBe(resolve('~/data'))
+  })
+
   it.each([
     ['SERVICE_HOST', 'http://localhost'],
     ['SERVICE_HOST', '[::1]'],
@@ -151,6 +159,9 @@ describe('readConfig', () => {
     ['SERVICE_LOG_LEVEL', 'verbose'],
     ['SERVICE_MIN_FREE_BYTES', '256M'],
     ['SERVICE_DATA_DIR', ''],
+    ['SERVICE_DATA_DIR', '~/data'],
+    ['SERVICE_LOG_DIR', '~'],
+    ['SERVICE_MASTER_SEED_FILE', '~ops/seed'],
     ['SERVICE_INGEST_POSTGRES_URL', 'mysql://db.example/facts'],
     ['SERVICE_INGEST_POSTGRES_URL', 'db.example/facts'],
     ['SERVICE_INGEST_POSTGRES_URL', 'postgres://db.example/my facts'],

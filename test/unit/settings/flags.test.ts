@@ -36,7 +36,7 @@ describe('flags of settings', () => {
     expect(readFlags([])).toEqual({ ok: true, given: {} })
   })
 
-  it('are refused without a value, unknown, or beside other arguments', () => {
+  it('are refused without a value, twice, unknown, or beside other arguments', () => {
     expect(readFlags(['--port']).ok).toBe(false)
     expect(readFlags(['--explode'])).toEqual({ ok: false, fault: 'Unknown option --explode' })
     expect(readFlags(['--shard', '2'])).toEqual({
@@ -44,6 +44,7 @@ describe('flags of settings', () => {
       fault: 'Unknown option --shard (was --shards meant?)',
     })
     expect(readFlags(['stray']).ok).toBe(false)
+    expect(readFlags(['--port', '1', '--port=2'])).toEqual({ ok: false, fault: 'Expected --port once' })
   })
 
   it('name the faults of what they gave, and of nothing else', () => {

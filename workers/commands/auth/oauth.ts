@@ -40,7 +40,9 @@ export function oauthReturn(namespace: NamespaceState, change: ChangeOf<'oauthRe
   const fault = row === undefined ? 'unknown_state' : faultOf(row, change, namespace.nowMs)
   if (row === undefined || fault !== undefined) {
     recordFailure(namespace, {}, { method: 'oauth', reason: fault ?? 'unknown_state' })
-    return () => notStartedHere
+    // For the page that the browser is shown: its link leads back to the application.
+    return () =>
+      row === undefined ? notStartedHere : { ...notStartedHere, extra: { redirect_uri: row.redirectUri } }
   }
   namespace.remove('oauth-state', stateHash)
   return { kind: 'oauthReturn', redirectUri: row.redirectUri, mode: row.mode }
