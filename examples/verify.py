@@ -18,6 +18,7 @@ Exit codes: 0 the export holds, 1 it does not, 2 wrong use, 3 nothing is wrong b
 import argparse
 import base64
 import binascii
+import codecs
 import hashlib
 import json
 import re
@@ -523,7 +524,9 @@ def verify(lines, trusted_key, kept=None, strand_id=None, told=None):
     strand = trailer = None
     number = 0
     for number, raw in enumerate(lines, 1):
-        members = parse_object(raw)
+        if trailer is not None and raw.strip(b" \t\r") == b"":
+            continue
+        members = parse_object(raw.removeprefix(codecs.BOM_UTF8) if strand is None else raw)
         try:
             if strand is None:
                 expect(is_manifest(members), "The first line is no strand-export/v1 manifest")

@@ -1,5 +1,4 @@
-import { createReadStream, statSync, type ReadStream } from 'node:fs'
-import { createGunzip, type Gunzip } from 'node:zlib'
+import { createReadStream, statSync } from 'node:fs'
 import { limits } from '../base/limits.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { readBounded } from '../base/bounded-file.js'
@@ -15,9 +14,10 @@ import { describeRefusal, describeTrouble, readRefusal } from './server-trouble.
 import { SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
 import { splitLines } from './split-lines.js'
 import { onStopSignal } from './stop-signals.js'
+import { isGzip, unpacked } from './unpacked.js'
 
 const USAGE = `Usage: strandfast import FILE [FILE...] [--seed-file FILE] [--hold]
-Has the running server take exports in, each checked record by record; FILE may be gzipped (.gz). What is there already
+Has the running server take exports in, each checked record by record; FILE may be gzipped. What is there already
 is passed over, so an import that was cut off is done again. Files of one strand are given in their order.
 --seed-file holds the seed (64 hex digits) of the agent's key, where the server cannot derive it. --hold keeps the agents
 from taking writes afterwards: more of their strands is to come.
@@ -117,7 +117,7 @@ async function readSources({ files, hold }: Asked): Promise<Source[]> {
 async function readManifest(file: string): Promise<Manifest> {
   const raw = createReadStream(file)
   try {
-    for await (const line of splitLines(isGzip(file) ? unzipped(raw) : raw)) {
+    for await (const line of splitLines(await unpacked(raw))) {
       const manifest = parseManifest(line)
       if (manifest === undefined) break
       return manifest
@@ -126,16 +126,6 @@ async function readManifest(file: string): Promise<Manifest> {
   } finally {
     raw.destroy()
   }
-}
-
-function unzipped(raw: ReadStream): Gunzip {
-  const gunzip = createGunzip()
-  raw.on('error', (error: Error) => gunzip.destroy(error))
-  return raw.pipe(gunzip)
-}
-
-function isGzip(file: string): boolean {
-  return file.endsWith('.gz')
 }
 
 /** Sends a file. @returns the result in words. @throws Error when the server refuses it */
@@ -148,7 +138,7 @@ async function send(
   const headers = new Headers({ 'content-type': 'application/x-ndjson' })
   if (key !== undefined) headers.set('authorization', `Bearer ${key}`)
   if (seed !== undefined) headers.set('strandfast-agent-seed', seed)
-  if (isGzip(file)) headers.set('content-encoding', 'gzip')
+  if (await isGzip(file)) headers.set('content-encoding', 'gzip')
   const body = streamOf(withProgress(file, { agent: manifest.agent, progress }))
   const request = { method: 'POST', headers, body, duplex: 'half', signal, redirect: 'error' } as const
   const answer = await fetch(hold ? `${url}?hold=true` : url, request)

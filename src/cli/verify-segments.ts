@@ -130,7 +130,11 @@ class SegmentedCheck {
 
   /** Checks a segment whose place is now known. */
   #checkHere(bytes: Uint8Array): SegmentResult {
-    const result = checkSegment({ ...this.#segment(bytes), place: this.#whole.place })
+    const result = checkSegment({
+      ...this.#segment(bytes),
+      place: this.#whole.place,
+      trailer: this.#whole.trailer,
+    })
     if (result === undefined) throw new Error('Expected a segment with a place to be checked')
     return result
   }

@@ -1,5 +1,4 @@
 import { createReadStream } from 'node:fs'
-import { createGunzip } from 'node:zlib'
 import { isFileSystemError } from '../base/durable-file.js'
 import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
 import { parseOnce } from '../settings/parse-once.js'
@@ -8,6 +7,7 @@ import { describeError, printableLines } from './printable.js'
 import { startProgress } from './progress.js'
 import { showUsage } from './read-options.js'
 import { splitLines } from './split-lines.js'
+import { unpacked } from './unpacked.js'
 import {
   CHECKPOINT_USAGE,
   type CheckpointAsked,
@@ -17,7 +17,7 @@ import {
 } from './verify-checkpoint.js'
 import { verifySegments } from './verify-segments.js'
 
-const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast], FILE being an export (.gz too) or - for standard input
+const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast], FILE being an export (gzipped too) or - for standard input
 ${CHECKPOINT_USAGE}--strand is the strand that was noted when it was first seen. Without it any strand passes that the key has signed: whoever
 holds the key can begin another one by it, for an agent of the same name.
 Without --fast every hash, body and signature is checked: each record was signed, alone or under the seal of its group.
@@ -119,12 +119,8 @@ function readArguments(args: string[]): Asked | string {
   }
 }
 
-function openExport(file: string): AsyncIterable<Buffer> {
-  const source = file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES })
-  if (!file.endsWith('.gz')) return source
-  const unzipped = createGunzip()
-  source.on('error', (error: Error) => unzipped.destroy(error))
-  return source.pipe(unzipped)
+async function* openExport(file: string): AsyncGenerator<Buffer> {
+  yield* await unpacked(file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES }))
 }
 
 function describe(result: VerifiedExport, fast: boolean): string {

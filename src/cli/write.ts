@@ -12,9 +12,10 @@ import { printable } from './printable.js'
 import { showUsage } from './read-options.js'
 import { describeTrouble } from './server-trouble.js'
 import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { unpacked } from './unpacked.js'
 
 const USAGE = `Usage: strandfast write NAME [--data JSON] [--type TYPE] [--json]
-Writes records to the strand of NAME: those on standard input, one JSON object a line, or the one of --data. NAME is an
+Writes records to the strand of NAME: those on standard input, one JSON object a line (gzipped too), or the one of --data. NAME is an
 agent, or a collection, which its first write makes. A line that is refused is named, and the others are written.
 --type is the records' type. --json prints the answer to each record as a line of JSON, in place of the sum.
 ${SERVERS_USAGE}`
@@ -24,6 +25,9 @@ const BATCH_RECORDS_MAX = 1_000
 
 /** Bytes of lines in one batch, which a batch wraps in little more. */
 const BATCH_LINES_BYTES_MAX = limits.batchBytesMax / 4
+
+/** What editors of Windows begin a file of UTF-8 with. */
+const BOM = Buffer.from('\ufeff')
 
 /** Statuses by which the server refuses a batch because of what is in it. */
 const refusals = new Set([400, 413, 422])
@@ -68,10 +72,10 @@ export async function writeCommand(args: string[]): Promise<number> {
     const strand = asked.name.includes('::')
       ? client.agent<Body>(asked.name)
       : client.collection<Body>(asked.name)
-    const input = asked.data === undefined ? process.stdin : [Buffer.from(asked.data)]
     if (asked.data === undefined && process.stdin.isTTY) {
       process.stderr.write('Reading one JSON object a line; Ctrl-D ends\n')
     }
+    const input = asked.data === undefined ? await unpacked(process.stdin) : [Buffer.from(asked.data)]
     for await (const lines of linesOnArrival(asBytes(input)))
       await writeLines(strand, { lines, asked, tally })
   } catch (error) {
@@ -158,7 +162,8 @@ async function writeBatch(
 }
 
 /** The body in a line; a text says what is wrong with it. Read as strictly as the server does, which sees another text. */
-function itemOf({ number, bytes }: NumberedLine): Item | string {
+function itemOf({ number, bytes: line }: NumberedLine): Item | string {
+  const bytes = number === 1 && line.subarray(0, BOM.length).equals(BOM) ? line.subarray(BOM.length) : line
   const read = readJson(bytes, limits.nestingDepthMax)
   if ('code' in read) return read.detail
   if (!isMembers(read.value) || Array.isArray(read.value)) return 'Expected a JSON object'

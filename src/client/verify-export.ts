@@ -87,7 +87,7 @@ class Verification {
     this.#manifest = manifest
     this.#options = options
     const how = { trustedKey: options.publicKey?.toLowerCase() }
-    this.#segment = new SegmentCheck(manifest, placeOf(manifest), how)
+    this.#segment = new SegmentCheck(manifest, { place: placeOf(manifest) }, how)
     this.#whole = new ExportCheck(manifest, how)
     if (options.kept !== undefined) this.#kept = new KeptCheckpoint(options.kept)
   }

@@ -1,7 +1,7 @@
 import { verifyExport } from '../client/verify-export.js'
 import { textLines } from '../client/text-lines.js'
 import { webCryptoJobs } from '../client/webcrypto.js'
-import { parseLine } from '../proof/export-lines.js'
+import { isBlankLine, parseLine } from '../proof/export-lines.js'
 import { utf8 } from '../proof/hex.js'
 import type { CheckOptions, FromChecker, ToChecker } from './proof/check-messages.js'
 
@@ -72,7 +72,7 @@ async function* watched(
     // A byte that is in no UTF-8 text: the check meets it, and names the line.
     if (typeof text !== 'string') return yield Uint8Array.of(0xff)
     if (line === 2) ends.first = text
-    ends.last = text
+    if (!isBlankLine(text)) ends.last = text
     yield `${text}\n`
   }
 }

@@ -172,6 +172,11 @@ export class ExportCheck {
     return this.#place
   }
 
+  /** The trailer, once it has come. */
+  get trailer(): Trailer | undefined {
+    return this.#trailer
+  }
+
   /** Records so far. */
   get records(): number {
     return this.#tally.records
@@ -194,7 +199,8 @@ export class ExportCheck {
    */
   *join(result: SegmentResult): Check<ExportFault | undefined> {
     const { lines, fault, unreadable } = result
-    if (this.#trailer !== undefined && lines > 0 && (unreadable === undefined || lines > 1)) {
+    // A segment that was checked with the trailer in mind has it.
+    if (this.#trailer !== undefined && lines > 0 && result.trailer !== this.#trailer) {
       return { ok: false, line: this.#lines + 1, reason: 'A line follows the trailer' }
     }
     this.#lines += lines

@@ -5,15 +5,20 @@ import { readLineMembers } from './strict-json.js'
 /** Bytes of a line without its LF: the largest body with each byte escaped, and room for the rest. */
 export const LINE_BYTES_MAX = 8 * 1_048_576
 
-/** Reads a first line; undefined when it is not a manifest. */
+/** Reads a first line, with or without a byte order mark; undefined when it is not a manifest. */
 export function parseManifest(line: string): Manifest | undefined {
-  const members = readLineMembers(line)
+  const members = readLineMembers(line.startsWith('\ufeff') ? line.slice(1) : line)
   if (members?.['format'] !== exportFormat) return undefined
   const { agent, strand, public_key: publicKey, from_seq: fromSeq, to_seq: toSeq } = members
   const recordCount = members['record_count']
   if (typeof agent !== 'string' || !isHex(strand, 64) || !isHex(publicKey, 64)) return undefined
   if (!isCount(fromSeq) || !isCount(toSeq) || !isCount(recordCount)) return undefined
   return { agent, strand, publicKey, fromSeq, toSeq, recordCount }
+}
+
+/** Whether a line says nothing. Editors and mails leave such lines at the end of a file. */
+export function isBlankLine(line: string): boolean {
+  return /^[ \t\r]*$/.test(line)
 }
 
 /** Reads any line but the first; undefined when it is neither a record nor a trailer. */

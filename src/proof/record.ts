@@ -3,7 +3,7 @@ import { rotationProofText } from '../strand/rotation-proof.js'
 import { parseHeader, type RecordHeader } from '../strand/header.js'
 import type { RecordLine, Trailer } from '../strand/strand-export.js'
 import { verifies } from './ed25519.js'
-import { parseLine } from './export-lines.js'
+import { isBlankLine, parseLine } from './export-lines.js'
 import { fromHex, isHex, joined, textOf, utf8 } from './hex.js'
 import { type Check, hex } from './job.js'
 import { isMembers, readBodyJson } from './strict-json.js'
@@ -31,8 +31,8 @@ export interface ReadContent {
   committed: Uint8Array
 }
 
-/** What a line after the first says; undefined when it is neither a record nor a trailer. */
-export type ReadLine = { record: ReadRecord } | { trailer: Trailer } | undefined
+/** What a line after the first says; undefined when it is neither a record nor a trailer nor blank. */
+export type ReadLine = { record: ReadRecord } | { trailer: Trailer } | { blank: true } | undefined
 
 /** What can be checked of one record without those before it: the slow part. */
 export interface ExaminedRecord {
@@ -71,6 +71,7 @@ export function bodyMembers(content: ReadContent | undefined): Record<string, un
 
 /** Reads a line from its text: any JSON that a line may be. */
 export function readLineText(text: string): ReadLine {
+  if (isBlankLine(text)) return { blank: true }
   const parsed = parseLine(text)
   return parsed !== undefined && 'record' in parsed ? { record: readRecord(parsed.record) } : parsed
 }

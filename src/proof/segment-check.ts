@@ -63,7 +63,13 @@ export class SegmentCheck {
   #fault: SegmentResult['fault']
   #unreadable: string | undefined
 
-  constructor(manifest: Manifest, place: ChainPlace, options: SegmentOptions) {
+  /** @param begin where the records before lead to, and the trailer where it has come already */
+  constructor(
+    manifest: Manifest,
+    { place, trailer }: { place: ChainPlace; trailer?: Trailer | undefined },
+    options: SegmentOptions,
+  ) {
+    this.#trailer = trailer
     this.#chain = new ChainCheck(manifest, place, options)
     if (manifest.fromSeq === 0) this.#tree = new TreeHasher(place.seq)
     this.#watch = (options.watch ?? []).filter((size) => size > place.seq)
@@ -94,8 +100,10 @@ export class SegmentCheck {
   *take(line: ReadLine, examined?: ExaminedRecord): Check<void> {
     this.#lines += 1
     const { seq } = this.#chain.place
-    if (this.#trailer !== undefined) this.#fault = { reason: 'A line follows the trailer' }
-    else if (line === undefined) {
+    const isBlank = line !== undefined && 'blank' in line
+    if (this.#trailer !== undefined) {
+      if (!isBlank) this.#fault = { reason: 'A line follows the trailer' }
+    } else if (line === undefined || isBlank) {
       this.#fault = { seq, reason: 'The line is neither a record nor the trailer' }
     } else if ('trailer' in line) this.#trailer = line.trailer
     else {

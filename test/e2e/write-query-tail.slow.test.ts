@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../support/server/free-port.js'
 import { startServer, type TestServer } from '../support/server/server.js'
@@ -27,7 +28,7 @@ function start(args: string[]): ChildProcess {
   return spawn(process.execPath, [program, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] })
 }
 
-async function run(args: string[], input = ''): Promise<[number, string, string]> {
+async function run(args: string[], input: string | Buffer = ''): Promise<[number, string, string]> {
   const child = start(args)
   let [out, err] = ['', '']
   child.stdout?.on('data', (chunk) => (out += String(chunk)))
@@ -60,6 +61,16 @@ describe('strandfast write', () => {
     expect(out).toMatch(
       /^WRITTEN 2500 records to numbers: seq 1 to 2500, chain head (sha256:)?[0-9a-f]{64}\n$/,
     )
+  })
+
+  it('takes gzip by its first bytes, and passes over a byte order mark', async () => {
+    for (const input of ['\ufeff{"a":1}\r\n{"a":2}', gzipSync('\ufeff{"a":1}\n{"a":2}\n')]) {
+      const [code, out, err] = await run(['write', 'packed'], input)
+      expect([code, err, out]).toEqual([0, '', expect.stringMatching(/^WRITTEN 2 records to packed/)])
+    }
+    expect(await bodiesOf(['packed', '--oldest'])).toEqual([{ a: 1 }, { a: 2 }, { a: 1 }, { a: 2 }])
+    const [code, , err] = await run(['write', 'packed'], gzipSync('{"a":1}\n').subarray(0, 12))
+    expect([code, err]).toEqual([1, expect.stringMatching(/^Stopped: /)])
   })
 
   it('writes the record of --data with its type, and prints the answer with --json', async () => {

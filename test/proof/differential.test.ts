@@ -58,10 +58,9 @@ const pieces = [
 ]
 
 /** What every verifier takes: else it could be that they agree because they refuse everything. */
-const soundCases: Case[] = [whole.public_key, undefined].map((publicKey) => ({
-  file: Buffer.from(text),
-  publicKey,
-}))
+const soundCases: Case[] = [text, `\ufeff${text}\n \t\r\n\n`].flatMap((sound) =>
+  [whole.public_key, undefined].map((publicKey) => ({ file: Buffer.from(sound), publicKey })),
+)
 
 const odd = fc.oneof(fc.constantFrom(...pieces), fc.string({ unit: 'binary', maxLength: 3 }))
 const edit = fc.record({ at: fc.noBias(fc.nat(999_999)), removed: fc.nat({ max: 3 }), added: odd })

@@ -6,7 +6,7 @@ import type { CheckedRecords, EffectAt } from '../../src/protocol/import-message
 import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-tasks.js'
 import { ChainCheck, placeOf } from '../../src/proof/chain-check.js'
 import { endFault, trailerFault, type ExportPosition } from '../../src/proof/export-check.js'
-import { parseLine } from '../../src/proof/export-lines.js'
+import { isBlankLine, parseLine } from '../../src/proof/export-lines.js'
 import { runNow } from '../../src/proof/job.js'
 import { jobs } from '../../src/proof/node/jobs.js'
 import { readRecord } from '../../src/proof/record.js'
@@ -34,9 +34,9 @@ export function checkLines(task: ImportCheckTask): ImportChecked {
   const until = lines.findLastIndex(({ record }) => record?.sig !== undefined || record === undefined)
   const taken = lines.slice(0, until + 1)
   const part = new Part(task)
-  for (const [place, { record, trailer }] of taken.entries()) {
-    const ended = place > 0 && taken[place - 1]?.trailer !== undefined
-    const reason = ended ? 'A line follows the trailer' : part.take(record, trailer)
+  for (const [place, { record, trailer, blank }] of taken.entries()) {
+    if (part.ended && blank === true) continue
+    const reason = part.ended ? 'A line follows the trailer' : part.take(record, trailer)
     if (reason !== undefined) return { fault: { line: place, reason, seq: part.seq } }
   }
   if (fault !== undefined) return { fault: { line: lines.length, reason: fault, seq: part.seq } }
@@ -53,6 +53,7 @@ export function checkLines(task: ImportCheckTask): ImportChecked {
 interface ParsedLine {
   record?: RecordLine
   trailer?: Trailer
+  blank?: true
   /** Where the next line begins. */
   end: number
 }
@@ -65,7 +66,8 @@ function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
     const to = found === -1 ? bytes.length : found
     const line = bytes.subarray(from, to)
     if (!isUtf8(line)) return { lines, fault: 'The line is not UTF-8' }
-    const read = parseLine(line.toString('utf8'))
+    const text = line.toString('utf8')
+    const read = isBlankLine(text) ? ({ blank: true } as const) : parseLine(text)
     if (read === undefined) return { lines, fault: 'The line is neither a record nor the trailer' }
     from = to + 1
     lines.push({ ...read, end: Math.min(from, bytes.length) })

@@ -87,7 +87,7 @@ export class ImportSession {
 
   /** Takes the next whole lines. */
   async take(lines: Buffer): Promise<Refusal | undefined> {
-    if (this.#ended) return this.#rejected(0, 'A line follows the trailer')
+    if (this.#ended) return isBlank(lines) ? undefined : this.#rejected(0, 'A line follows the trailer')
     this.#waiting.add(lines)
     if (this.#waiting.length < this.#waitFor) return undefined
     if (await this.#readers.isFull()) {
@@ -282,4 +282,9 @@ function rejected({ line, seq, reason }: { line: number; seq?: number; reason: s
   return refuse('import_rejected', `Line ${line + 1}${record}: ${reason}`, {
     extra: { line: line + 1, ...(seq !== undefined && { seq }) },
   })
+}
+
+/** Whether lines have nothing but spaces, tabs, CR and LF. */
+function isBlank(lines: Uint8Array): boolean {
+  return lines.every((byte) => byte === 32 || byte === 9 || byte === 10 || byte === 13)
 }

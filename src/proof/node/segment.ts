@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { Manifest } from '../../strand/strand-export.js'
+import type { Manifest, Trailer } from '../../strand/strand-export.js'
 import { type ChainPlace, placeFor } from '../chain-check.js'
 import { runNow } from '../job.js'
 import type { ReadLine } from '../record.js'
@@ -14,6 +14,8 @@ export interface Segment {
   bytes: Uint8Array
   /** Where the records before lead to; undefined where that is not known yet. */
   place: ChainPlace | undefined
+  /** The trailer, where it has come before these lines. */
+  trailer?: Trailer | undefined
   options: SegmentOptions
 }
 
@@ -22,7 +24,13 @@ export interface Segment {
  * checked in parallel and joined afterwards (`ExportCheck`).
  * @returns undefined where the place is not known and the first line does not name one
  */
-export function checkSegment({ manifest, bytes, place, options }: Segment): SegmentResult | undefined {
+export function checkSegment({
+  manifest,
+  bytes,
+  place,
+  trailer,
+  options,
+}: Segment): SegmentResult | undefined {
   const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const readable = isUtf8(buffer)
   const reader = new LineReader()
@@ -33,7 +41,7 @@ export function checkSegment({ manifest, bytes, place, options }: Segment): Segm
     begin = first !== undefined && 'record' in first ? placeFor(first.record) : undefined
     if (begin === undefined) return undefined
   }
-  const check = new SegmentCheck(manifest, begin, options)
+  const check = new SegmentCheck(manifest, { place: begin, trailer }, options)
   let after: ChainPlace | undefined
   let end = 0
   for (let start = 0; start < buffer.length; start = end + 1) {

@@ -43,7 +43,7 @@ export async function verifyExport(
       const manifest = readFirstLine(text, asked)
       if ('ok' in manifest) return manifest
       whole = new ExportCheck(manifest, asked)
-      segment = new SegmentCheck(manifest, placeOf(manifest), asked)
+      segment = new SegmentCheck(manifest, { place: placeOf(manifest) }, asked)
       continue
     }
     const before = segment.records

@@ -60,8 +60,11 @@ describe('strandfast import', () => {
       out: `IMPORTED 3 records of plain, 0 were there: 2 now, chain head ${own.head}\n`,
       err: '',
     })
-    const again = await run([file('plain.ndjson.gz', gzipSync(own.exportText())), ...args])
-    expect(again.out).toBe(`IMPORTED 0 records of plain, 3 were there: 2 now, chain head ${own.head}\n`)
+    const edited = `\ufeff${own.exportText()}\n \r\n`
+    for (const content of [gzipSync(own.exportText()), edited, gzipSync(edited)]) {
+      const again = await run([file('again.ndjson', content), ...args])
+      expect(again.out).toBe(`IMPORTED 0 records of plain, 3 were there: 2 now, chain head ${own.head}\n`)
+    }
   })
 
   it('holds an agent until the last of its files is in', async () => {

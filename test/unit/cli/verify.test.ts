@@ -42,9 +42,24 @@ describe('strandfast verify', () => {
     expect(out).not.toContain('PARTIAL')
   })
 
-  it('takes a key in capitals, gzip, and a last line without LF', async () => {
+  it('takes a key in capitals, gzip by whatever name, and a last line without LF', async () => {
     expect(await verifyCommand([fileOf(gzipSync(text), 'export.gz'), '--key', key.toUpperCase()])).toBe(0)
+    expect(await verifyCommand([fileOf(gzipSync(text)), '--key', key])).toBe(0)
+    expect(await verifyCommand([fileOf(text, 'plain.gz'), '--key', key])).toBe(0)
     expect(await verifyCommand([fileOf(text.trimEnd()), '--key', key])).toBe(0)
+  })
+
+  it('passes over a byte order mark and blank lines at the end, and over nothing else', async () => {
+    expect(await verifyCommand([fileOf(`\ufeff${text}\n \r\n\t\n`), '--key', key])).toBe(0)
+    out = ''
+    for (const wrong of [`\n${text}`, text.replace('\n', '\n\n'), `${text}\n${text}`, `${text}\ufeff`])
+      expect(await verifyCommand([fileOf(wrong), '--key', key])).toBe(1)
+    expect(out).not.toMatch(/^VERIFIED/m)
+  })
+
+  it('says of a file with nothing in it that it is empty', async () => {
+    expect(await verifyCommand([fileOf(''), '--key', key])).toBe(1)
+    expect(out).toContain('The export is empty')
   })
 
   it('exits 1 and names the first record that is wrong, and why', async () => {

@@ -46,7 +46,7 @@ const record: fc.Arbitrary<RecordLine> = fc
 
 /** Its own copy of a line, since the reader's bytes are those of the last one. */
 function kept(line: ReadLine): unknown {
-  if (line === undefined || 'trailer' in line) return line
+  if (line === undefined || !('record' in line)) return line
   const { leaf, content, ...rest } = line.record
   const committed = content && Buffer.from(content.committed).toString('hex')
   return { ...rest, leaf: Buffer.from(leaf).toString('hex'), committed }

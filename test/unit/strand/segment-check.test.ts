@@ -41,7 +41,7 @@ function inSegments(
   for (const [at, segment] of segments.entries()) {
     let result = found[at]
     if (result !== undefined && runNow(check.fits(result), jobs)) assumed += 1
-    else result = checkSegment({ ...segment, place: check.place })
+    else result = checkSegment({ ...segment, place: check.place, trailer: check.trailer })
     if (result === undefined) throw new Error('Expected a segment with a place to be checked')
     const fault = runNow(check.join(result), jobs)
     if (fault !== undefined) return { verdict: fault, assumed }
@@ -71,6 +71,18 @@ describe('checking an export in segments', () => {
       }
     },
   )
+
+  it('passes over blank lines behind the trailer, wherever it is cut, and over nothing behind them', async () => {
+    for (const tail of [[''], ['', ' \t\r', ''], ['', 'x'], ['', whole.at(-1) ?? '']]) {
+      const lines = [...whole, ...tail]
+      const expected = await verifyExport(lines, { publicKey: wholeKey })
+      expect(expected.ok).toBe(tail.every((line) => line.trim() === ''))
+      for (let cut = whole.length - 2; cut <= lines.length; cut += 1) {
+        const cuts = [cut, cut + 1, cut + 2]
+        expect(inSegments(lines, cuts, { trustedKey: wholeKey }).verdict).toStrictEqual(expected)
+      }
+    }
+  })
 
   it('checks each segment of a right export once, also where it begins within a sealed group', () => {
     const lines = longExport(2_000)
