@@ -18,8 +18,7 @@ let subscription
 /** What records hold is shown as text, never as markup. */
 function row(event) {
   const made = document.createElement('tr')
-  // The first 12 digits of a hybrid logical clock are Unix milliseconds.
-  const time = new Date(Number.parseInt(event.timestamp_hlc.slice(0, 12), 16)).toISOString()
+  const time = event.timestamp.toISOString()
   const texts = [event.seq, time, event.type, JSON.stringify(event.payload), event.content_hash.slice(0, 16)]
   made.append(
     ...texts.map((text) => {

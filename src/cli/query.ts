@@ -42,7 +42,7 @@ export async function queryCommand(args: string[]): Promise<number> {
   const records = new ServiceClient({ url: urls, apiKey: key }).agent(name).queryAll(body)
   try {
     let left = limit
-    for await (const { data: _same, ...record } of records) {
+    for await (const { data: _same, timestamp: _date, ...record } of records) {
       // On a terminal control characters in texts stay escaped, as JSON has them.
       if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`)) await once(process.stdout, 'drain')
       if (--left === 0) break

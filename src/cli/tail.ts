@@ -97,7 +97,7 @@ function subscribe(
 }
 
 /** Prints an event; a slow reader makes the stream wait. */
-async function print(event: StreamEvent<Record<string, unknown>>): Promise<void> {
+async function print({ timestamp: _date, ...event }: StreamEvent): Promise<void> {
   if (process.stdout.write(`${printable(JSON.stringify(event))}\n`)) return
   await once(process.stdout, 'drain').catch(() => undefined)
 }

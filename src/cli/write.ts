@@ -171,7 +171,7 @@ function itemOf({ number, bytes: line }: NumberedLine): Item | string {
 }
 
 function take(result: BatchItem, line: number, { asked, tally }: { asked: Asked; tally: Tally }): void {
-  if (asked.json) process.stdout.write(`${JSON.stringify(result)}\n`)
+  if (asked.json) process.stdout.write(`${JSON.stringify({ ...result, timestamp: undefined })}\n`)
   if ('error' in result) {
     refuse(line, `${result.error.detail} (${result.error.code})`, tally)
     return

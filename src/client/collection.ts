@@ -4,11 +4,13 @@ import { momentText } from './moment.js'
 import type {
   AgentStatusResponse,
   AsOfResponse,
+  BatchFailure,
   BatchItem,
   BatchOptions,
   CallOptions,
   ChainHeadResponse,
   ChangeOptions,
+  Dated,
   KeyRotated,
   Moment,
   MutationResponse,
@@ -27,8 +29,8 @@ import type {
   ZoneChanged,
 } from './types.js'
 
-/** A record before this client adds `data` beside `payload`. */
-type BareRecord<T> = Omit<RecordView<T>, 'data'>
+/** A record before this client adds `data` and `timestamp`; `P` is the type of its body. */
+type BareRecord<P> = Omit<RecordView, 'payload' | 'data' | 'timestamp'> & { payload: P }
 
 /** Options of asOf. */
 export interface AsOfOptions extends CallOptions {
@@ -39,6 +41,12 @@ export interface AsOfOptions extends CallOptions {
 }
 
 type BareAsOf<T> = Omit<AsOfResponse<T>, 'records'> & { records: BareRecord<T>[] }
+
+/** The answer to a query: records, or a head. */
+type BareQueryResult<T> = Partial<Bare<ChainHeadResponse>> & {
+  records?: BareRecord<T>[]
+  next_cursor?: string | null
+}
 
 /** Where a handle's writes go: a collection is made at its first write, an agent must exist. */
 export type WritesTo = 'collections' | 'agents'
@@ -69,25 +77,33 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /** Appends a record. Errors: `agent_not_found`, `head_mismatch` (412, with `ifMatch`), `reserved_type`. */
-  write(data: Partial<T>, options: WriteOptions = {}): Promise<WriteResponse> {
+  write(data: T, options?: WriteOptions): Promise<WriteResponse>
+  /**
+   * Appends a record without some members of `T`.
+   * @deprecated Readers of the collection are told that its records are whole: write a `T`
+   */
+  write(data: Partial<T>, options?: WriteOptions): Promise<WriteResponse>
+  async write(data: Partial<T>, options: WriteOptions = {}): Promise<WriteResponse> {
     const body = JSON.stringify({ data, type: options.type })
-    return this.#transport.json(changeCall(`${this.#writePath}/records`, body, options))
+    const call = changeCall(`${this.#writePath}/records`, body, options)
+    return dated(await this.#transport.json<Bare<WriteResponse>>(call))
   }
 
   /**
    * Appends records in order, at most 1,000 or 8 MiB at once: all or none, unless `atomic` is false; then the place of
    * a refused one has its error.
    */
-  writeBatch(records: Partial<T>[], options: BatchOptions & { atomic: false }): Promise<BatchItem[]>
+  writeBatch(records: readonly T[], options: BatchOptions & { atomic: false }): Promise<BatchItem[]>
   writeBatch(
-    records: Partial<T>[],
+    records: readonly T[],
     options?: BatchOptions & { atomic?: true | undefined },
   ): Promise<WriteResponse[]>
-  async writeBatch(records: Partial<T>[], options: BatchOptions = {}): Promise<BatchItem[]> {
+  async writeBatch(records: readonly T[], options: BatchOptions = {}): Promise<BatchItem[]> {
     const items = records.map((data) => ({ data, type: options.type }))
     const body = JSON.stringify({ records: items, atomic: options.atomic })
     const call = changeCall(`${this.#writePath}/records/batch`, body, options)
-    return (await this.#transport.json<{ results: BatchItem[] }>(call)).results
+    const { results } = await this.#transport.json<{ results: (Bare<WriteResponse> | BatchFailure)[] }>(call)
+    return results.map((item) => ('error' in item ? item : dated(item)))
   }
 
   /**
@@ -96,7 +112,7 @@ export class CollectionHandle<T = Record<string, unknown>> {
    */
   async get(contentHash: string, options: CallOptions = {}): Promise<RecordView<T>> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}`
-    return withData(await this.#transport.json<BareRecord<T>>(readCall(path, options)))
+    return shown(await this.#transport.json<BareRecord<T | null>>(readCall(path, options)))
   }
 
   /** The most recent records, newest first, deleted ones left out. */
@@ -105,21 +121,29 @@ export class CollectionHandle<T = Record<string, unknown>> {
   }
 
   /** One page of a query. */
-  async query(body: QueryBody, options: CallOptions = {}): Promise<SaqlQueryResult<T>> {
-    const result = await this.#transport.json<Partial<SaqlQueryResult<T>>>({
+  async query(body: QueryBody<T>, options: CallOptions = {}): Promise<SaqlQueryResult<T>> {
+    const {
+      records = [],
+      next_cursor = null,
+      ...head
+    } = await this.#transport.json<BareQueryResult<T>>({
       method: 'POST',
       path: `${this.#readPath}/query`,
       body: JSON.stringify(body),
       repeatable: true,
       signal: options.signal,
     })
-    const records = (result.records ?? []).map((record) => withData<T>(record))
-    return { ...result, records, next_cursor: result.next_cursor ?? null }
+    const { timestamp_ms } = head
+    return {
+      ...(timestamp_ms === undefined ? head : dated({ ...head, timestamp_ms })),
+      records: records.map((record) => shown(record)),
+      next_cursor,
+    }
   }
 
   /** Every record of a query, page after page; `limit` is the size of a page. */
   async *queryAll(
-    body: PagedQueryBody,
+    body: PagedQueryBody<T>,
     options: CallOptions = {},
   ): AsyncGenerator<NucleotideRecord<T>, void> {
     for (let page = await this.query(body, options); ;) {
@@ -144,17 +168,19 @@ export class CollectionHandle<T = Record<string, unknown>> {
       ...readCall('/v1/strand/as-of', options),
       query: { ts: momentText(ts), agent: this.name, limit, cursor },
     })
-    return { ...answer, records: answer.records.map((record) => withData<T>(record)) }
+    return { ...answer, records: answer.records.map((record) => shown(record)) }
   }
 
   /** Head of the strand. */
-  head(options: CallOptions = {}): Promise<ChainHeadResponse> {
-    return this.#transport.json(readCall(`${this.#readPath}/head`, options))
+  async head(options: CallOptions = {}): Promise<ChainHeadResponse> {
+    const call = readCall(`${this.#readPath}/head`, options)
+    return dated(await this.#transport.json<Bare<ChainHeadResponse>>(call))
   }
 
   /** State of the agent. */
-  status(options: CallOptions = {}): Promise<AgentStatusResponse> {
-    return this.#transport.json(readCall(`${this.#readPath}/status`, options))
+  async status(options: CallOptions = {}): Promise<AgentStatusResponse> {
+    const call = readCall(`${this.#readPath}/status`, options)
+    return dated(await this.#transport.json<Bare<AgentStatusResponse>>(call))
   }
 
   /**
@@ -166,8 +192,13 @@ export class CollectionHandle<T = Record<string, unknown>> {
     return this.#transport.json({ ...changeCall(path, undefined, options), method: 'DELETE' })
   }
 
-  /** Undoes a deletion. Errors: `not_deleted` (409), `zone_immutable` (403). */
+  /** The same as `restoreRecord`. */
   restore(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
+    return this.restoreRecord(contentHash, options)
+  }
+
+  /** Undoes a deletion. Errors: `not_deleted` (409), `zone_immutable` (403). */
+  restoreRecord(contentHash: string, options: ChangeOptions = {}): Promise<MutationResponse> {
     const path = `${this.#readPath}/records/${pathSegment(contentHash)}/restore`
     return this.#transport.json(changeCall(path, undefined, options))
   }
@@ -239,6 +270,14 @@ export function changeCall(path: string, body: string | undefined, options: Writ
   return call
 }
 
-function withData<T>(record: BareRecord<T>): RecordView<T> {
-  return { ...record, data: record.payload }
+/** An answer before this client adds its date. */
+export type Bare<A extends Dated> = Omit<A, 'timestamp'>
+
+/** An answer with its time as a date. */
+export function dated<A extends { timestamp_ms: number }>(answer: A): A & Dated {
+  return { ...answer, timestamp: new Date(answer.timestamp_ms) }
+}
+
+function shown<P>(record: BareRecord<P>): BareRecord<P> & Dated & { data: P } {
+  return dated({ ...record, data: record.payload })
 }

@@ -1,4 +1,4 @@
-import { changeCall, readCall } from './collection.js'
+import { type Bare, changeCall, dated, readCall } from './collection.js'
 import { ServiceError } from './errors.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
 import { momentText } from './moment.js'
@@ -63,8 +63,9 @@ export class GraphClient {
   }
 
   /** Adds an edge; an existing one gets this weight, 1 unless given. Errors: 404 `agent_not_found` for either end. */
-  addEdge(edge: NewEdge, options: ChangeOptions = {}): Promise<EdgeAddedResponse> {
-    return this.#send(changeCall(`${PATH}/edges`, JSON.stringify(edge), options))
+  async addEdge(edge: NewEdge, options: ChangeOptions = {}): Promise<EdgeAddedResponse> {
+    const call = changeCall(`${PATH}/edges`, JSON.stringify(edge), options)
+    return dated(await this.#send<Bare<EdgeAddedResponse>>(call))
   }
 
   /** Every edge that leads from an agent, by type and then by the other agent. */
@@ -100,14 +101,20 @@ export class GraphClient {
    */
   // An edge is named by these three, and every change has options.
   // oxlint-disable-next-line max-params
-  removeEdge(
+  async removeEdge(
     src: string,
     edgeType: string,
     dst: string,
     options: ChangeOptions = {},
   ): Promise<EdgeRemovedResponse | ProposedMutation> {
     const call = changeCall(`${PATH}/edges`, undefined, options)
-    return this.#send({ ...call, method: 'DELETE', query: { src, edge_type: edgeType, dst } })
+    const query = { src, edge_type: edgeType, dst }
+    const answer = await this.#send<Bare<EdgeRemovedResponse> | ProposedMutation>({
+      ...call,
+      method: 'DELETE',
+      query,
+    })
+    return 'removed' in answer ? dated(answer) : answer
   }
 
   async #all(agentId: string, options: EdgePageOptions): Promise<GraphEdge[]> {

@@ -1,5 +1,5 @@
 import { type Call, type Transport, newIdempotencyKey, pathSegment } from './http.js'
-import { changeCall } from './collection.js'
+import { type Bare, changeCall, dated } from './collection.js'
 import { ServiceError } from './errors.js'
 import type { CallOptions, ChangeOptions, IngestFault, IngestSummary, WriteResponse } from './types.js'
 
@@ -33,12 +33,13 @@ const CHUNK_CHARS = 1_048_576
 const FAULTS_MAX = 100
 
 /** Sends one record through the ingest route, its body without a wrapper. */
-export function ingestOne(
+export async function ingestOne(
   transport: Transport,
   agent: string,
   record: { data: object; options: ChangeOptions },
 ): Promise<WriteResponse> {
-  return transport.json(changeCall(`/v1/ingest/${pathSegment(agent)}`, lineOf(record.data), record.options))
+  const call = changeCall(`/v1/ingest/${pathSegment(agent)}`, lineOf(record.data), record.options)
+  return dated(await transport.json<Bare<WriteResponse>>(call))
 }
 
 /** Sends many records as NDJSON. A streamed request is never repeated, one with a chunk is. */

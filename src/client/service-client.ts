@@ -3,7 +3,7 @@ import { ApiKeysClient } from './api-keys.js'
 import { AuthClient, fixedSource, refreshCall } from './auth.js'
 import { SessionKeeper } from './auth-session.js'
 import { type Timing, systemTiming } from './backoff.js'
-import { CollectionHandle, changeCall, readCall } from './collection.js'
+import { type Bare, CollectionHandle, changeCall, dated, readCall } from './collection.js'
 import { NetworkError } from './errors.js'
 import { GraphClient } from './graph.js'
 import { Transport, pathSegment } from './http.js'
@@ -22,6 +22,7 @@ import type {
   AgentListResponse,
   AgentResponse,
   AgentStatusPage,
+  AgentStatusResponse,
   CallOptions,
   ChangeOptions,
   ConsistencyResponse,
@@ -105,6 +106,8 @@ export interface ExportOptions extends CallOptions {
   /** Last record, included; the head unless given. */
   toSeq?: number | undefined
 }
+
+type BareStatusPage = Omit<AgentStatusPage, 'statuses'> & { statuses: Bare<AgentStatusResponse>[] }
 
 const TIMEOUT_MS = 30_000
 const AUTH_PREFIX = '/v1/auth'
@@ -267,12 +270,13 @@ export class ServiceClient {
    * One page of agents with what a table shows of them, as the service says it: only an export proves a count or a head.
    * A page may be shorter than `limit` and still have a `next_cursor`.
    */
-  agentStatuses(options: AgentStatusesOptions = {}): Promise<AgentStatusPage> {
+  async agentStatuses(options: AgentStatusesOptions = {}): Promise<AgentStatusPage> {
     const { prefix, cursor, limit } = options
-    return this.#transport.json({
+    const page = await this.#transport.json<BareStatusPage>({
       ...readCall('/v1/agents', options),
       query: { include: 'status', prefix, cursor, limit },
     })
+    return { ...page, statuses: page.statuses.map((status) => dated(status)) }
   }
 
   /** Appends one record through the ingest route, which can also feed an external database. */

@@ -1,4 +1,5 @@
 import { type Backoff, backoffMs } from './backoff.js'
+import { type Bare, dated } from './collection.js'
 import { NetworkError, ServiceError } from './errors.js'
 import type { Opened, QueryValue, Transport } from './http.js'
 import { EventStreamParser, type ServerSentEvent } from './sse.js'
@@ -206,7 +207,7 @@ export class Subscription<T = Record<string, unknown>> {
   async #handle(event: ServerSentEvent): Promise<void> {
     if (this.#isClosed()) return
     if (event.event === 'record' && event.data !== '') {
-      await this.#source.onEvent(JSON.parse(event.data) as StreamEvent<T>)
+      await this.#source.onEvent(dated(JSON.parse(event.data) as Bare<StreamEvent<T>>))
     } else if (event.event === 'caught_up') {
       this.#source.options.onCaughtUp?.()
     }

@@ -11,6 +11,9 @@ import type * as records from '../wire/records.js'
 import type * as serverLog from '../wire/server-log.js'
 import type * as server from '../wire/server.js'
 import type * as strand from '../wire/strand.js'
+import type { WhereCondition } from './where.js'
+
+export type { WhereCondition }
 
 /** Options that every call takes. */
 export interface CallOptions {
@@ -38,37 +41,52 @@ export interface BatchOptions extends WriteOptions {
   atomic?: boolean | undefined
 }
 
-/** Answer to a write. `hash` has the prefix `sha256:`, the other hashes are bare hex. */
-export interface WriteResponse extends records.WriteResponse {}
+/** What has a time. */
+export interface Dated {
+  /** The time of `timestamp_ms`; added by this client. */
+  timestamp: Date
+}
 
-/** One place in the results of a batch that is not atomic: the record written, or why it was not. */
-export type BatchItem = records.BatchWritten['results'][number]
+/** Answer to a write. `hash` has the prefix `sha256:`, the other hashes are bare hex. */
+export interface WriteResponse extends records.WriteResponse, Dated {}
 
 /** A batch item that was refused while others were written. */
-export type BatchFailure = Exclude<BatchItem, records.WriteResponse>
+export type BatchFailure = Exclude<records.BatchWritten['results'][number], records.WriteResponse>
 
-/** A record as the server shows it. */
-export interface RecordView<T = Record<string, unknown>> extends Omit<records.RecordView, 'payload'> {
+/** One place in the results of a batch that is not atomic: the record written, or why it was not. */
+export type BatchItem = WriteResponse | BatchFailure
+
+/** A record that is read by its hash. */
+export interface RecordView<T = Record<string, unknown>> extends Omit<records.RecordView, 'payload'>, Dated {
   /** The record's body; null once erased. */
-  payload: T
+  payload: T | null
   /** The same object as `payload`; added by this client. */
+  data: T | null
+}
+
+/** A record in the answer to a query, which leaves erased ones out. */
+export interface NucleotideRecord<T = Record<string, unknown>> extends RecordView<T> {
+  payload: T
   data: T
 }
 
-/** A record in a query's answer. */
-export type NucleotideRecord<T = Record<string, unknown>> = RecordView<T>
-
-/** Query body. Times: a number is Unix milliseconds, a string an HLC or ISO 8601. */
-export type QueryBody = queries.QueryBody
+/** Query body. Times: a number is Unix milliseconds, a string an HLC or ISO 8601. `T` is what `where` is checked against. */
+export type QueryBody<T = Record<string, unknown>> =
+  | PagedQueryBody<T>
+  | Exclude<queries.QueryBody, queries.LatestQuery | queries.TimeRangeQuery>
 
 /** A query that can have several pages. */
-export type PagedQueryBody = queries.LatestQuery | queries.TimeRangeQuery
+export type PagedQueryBody<T = Record<string, unknown>> =
+  | Selecting<queries.LatestQuery, T>
+  | Selecting<queries.TimeRangeQuery, T>
 
-/** Compares a field of the body, a dotted path, with a literal of the same JSON type. */
-export type WhereCondition = NonNullable<queries.LatestQuery['where']>[number]
+type Selecting<Q, T> = Omit<Q, 'where'> & {
+  /** All must hold. */
+  where?: readonly WhereCondition<T>[]
+}
 
 /** Head of a strand. `record_count` leaves out the genesis record. */
-export interface ChainHeadResponse extends agents.ChainHead {}
+export interface ChainHeadResponse extends agents.ChainHead, Dated {}
 
 /** Answer to a query; of type `chain_head` it carries the head's fields. */
 export interface SaqlQueryResult<T = Record<string, unknown>> extends Partial<ChainHeadResponse> {
@@ -86,7 +104,7 @@ export interface ServerInfoResponse extends server.ServerInfo {}
 export interface MetricsResponse extends metrics.MetricValues {}
 
 /** State of an agent. */
-export interface AgentStatusResponse extends agents.AgentStatus {}
+export interface AgentStatusResponse extends agents.AgentStatus, Dated {}
 
 /** What may happen to an agent's records once they are written (docs/OPERATIONS.md, Zones and proposals). */
 export type Zone = agents.AgentStatus['zone']
@@ -186,10 +204,10 @@ export interface GraphEdge extends graph.GraphEdge {}
 export interface NewEdge extends graph.EdgeBody {}
 
 /** An edge that was added, with its record. */
-export interface EdgeAddedResponse extends graph.EdgeAdded {}
+export interface EdgeAddedResponse extends graph.EdgeAdded, Dated {}
 
 /** An edge that was removed at once, with its record. */
-export interface EdgeRemovedResponse extends graph.EdgeRemoved {}
+export interface EdgeRemovedResponse extends graph.EdgeRemoved, Dated {}
 
 /** One page of edges. */
 export interface EdgePageResponse extends graph.EdgePage {}
@@ -200,11 +218,14 @@ export interface TraversalResult extends graph.TraversalResult {}
 /** A ticket for a stream and its reconnections, valid for `expires_in` seconds while the stream is closed. */
 export interface StreamTicket extends strand.StreamTicket {}
 
-/** A committed record as streams send it. */
-export interface StreamEvent<T = Record<string, unknown>> extends Pick<
-  records.RecordView,
-  'record_id' | 'seq' | 'type' | 'timestamp_hlc' | 'content_hash' | 'parent_hash'
-> {
+/** A committed record as streams send it, which leave erased ones out. */
+export interface StreamEvent<T = Record<string, unknown>>
+  extends
+    Pick<
+      records.RecordView,
+      'record_id' | 'seq' | 'type' | 'timestamp_hlc' | 'timestamp_ms' | 'content_hash' | 'parent_hash'
+    >,
+    Dated {
   payload: T
   agent: string
 }

@@ -25,6 +25,7 @@ const shown = {
   seq: 2,
   type: 'reading',
   timestamp_hlc: '0199c5b8f2a4-0000',
+  timestamp_ms: 1_759_958_856_356,
   content_hash: second,
   parent_hash: first,
 }
@@ -32,7 +33,7 @@ const shown = {
 const events = {
   mediaType: 'text/event-stream',
   description:
-    'Events `record` with {record_id, payload, agent, seq, type, timestamp_hlc, content_hash, parent_hash}; ' +
+    'Events `record` with {record_id, payload, agent, seq, type, timestamp_hlc, timestamp_ms, content_hash, parent_hash}; ' +
     '`caught_up` where replay meets live; Last-Event-ID goes on behind that event and beats since',
   example: `retry: 2000\n\nid: 2\nevent: record\ndata: ${JSON.stringify(shown)}\n\nevent: caught_up\ndata: {}\n\n`,
 }

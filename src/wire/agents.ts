@@ -61,6 +61,7 @@ export const AgentStatus = Type.Object({
   public_key: PublicKey,
   strand: Hash,
   timestamp_hlc: HlcText,
+  timestamp_ms: UnixMs,
   bytes: Type.Integer({ minimum: 0, description: 'Bytes of all bodies as written, erased ones too' }),
   created_at_ms: UnixMs,
 })
@@ -73,6 +74,7 @@ const statusExample = {
   public_key: publicKey,
   strand,
   timestamp_hlc: '0199c5b8f2a4-0000',
+  timestamp_ms: 1_759_958_856_356,
   bytes: 94,
   created_at_ms: 1_760_000_000_000,
 }
@@ -103,6 +105,7 @@ export const ChainHead = Type.Object({
   seq: Seq,
   record_count: Type.Integer({ minimum: 0 }),
   timestamp_hlc: HlcText,
+  timestamp_ms: UnixMs,
   signature: Type.String({ pattern: '^[0-9a-f]{128}$' }),
 })
 export type ChainHead = Static<typeof ChainHead>

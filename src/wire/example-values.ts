@@ -23,6 +23,7 @@ export const headExample = {
   seq: 2,
   record_count: 2,
   timestamp_hlc: '0199c5b8f2a4-0000',
+  timestamp_ms: 1_759_958_856_356,
   signature,
 }
 
@@ -32,6 +33,7 @@ export const recordExample = {
   parent_hash: first,
   seq: 2,
   timestamp_hlc: '0199c5b8f2a4-0000',
+  timestamp_ms: 1_759_958_856_356,
   type: 'reading',
   payload: reading,
   signature,

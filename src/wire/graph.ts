@@ -1,7 +1,7 @@
 import { Type, type Static } from 'typebox'
 import { documented, documentedParts } from './documented.js'
 import { second } from './example-values.js'
-import { AgentAddress, Hash, HlcText, NextCursor, Seq } from './primitives.js'
+import { AgentAddress, Hash, HlcText, NextCursor, Seq, UnixMs } from './primitives.js'
 
 /** What the type of an edge is made of. */
 export const edgeTypePattern = '^[A-Za-z0-9_.:/-]{1,64}$'
@@ -17,11 +17,17 @@ const written = {
   record_id: Hash,
   seq: Seq,
   timestamp_hlc: HlcText,
+  timestamp_ms: UnixMs,
 }
 
 const edge = { src: 'boiler-2', dst: 'sensors', edge_type: 'feeds', weight: 1 }
 const edgeEnds = { src: edge.src, dst: edge.dst, edge_type: edge.edge_type }
-const edgeRecord = { record_id: second, seq: 2, timestamp_hlc: '0199c5b8f2a4-0000' }
+const edgeRecord = {
+  record_id: second,
+  seq: 2,
+  timestamp_hlc: '0199c5b8f2a4-0000',
+  timestamp_ms: 1_759_958_856_356,
+}
 
 /** Body of POST /v1/graph/edges. */
 export const EdgeBody = Type.Object(

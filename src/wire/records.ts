@@ -11,6 +11,7 @@ import {
   PublicKey,
   Seq,
   Signature,
+  UnixMs,
 } from './primitives.js'
 
 const RecordType = Type.String({
@@ -26,6 +27,7 @@ const writtenExample = {
   hash: `sha256:${second}`,
   parent_hash: first,
   timestamp_hlc: '0199c5b8f2a4-0000',
+  timestamp_ms: 1_759_958_856_356,
   seq: 2,
   signature,
   agent: 'sensors',
@@ -64,6 +66,7 @@ export const WriteResponse = Type.Object({
   hash: PrefixedHash,
   parent_hash: Hash,
   timestamp_hlc: HlcText,
+  timestamp_ms: UnixMs,
   seq: Seq,
   signature: Signature,
   sealed_by: Type.Optional(Seq),
@@ -91,6 +94,7 @@ export const RecordView = Type.Object({
   parent_hash: Hash,
   seq: Seq,
   timestamp_hlc: HlcText,
+  timestamp_ms: UnixMs,
   type: Type.String(),
   payload: Type.Union([JsonObject, Type.Null()], { description: 'The body; null once erased' }),
   signature: Signature,

@@ -45,7 +45,7 @@ export function writeResponse(agent: string, record: ShownRecord): string {
   const hash = record.hash
   return (
     `{"record_id":"${hash}","id":"${hash}","content_hash":"${hash}","hash":"sha256:${hash}",` +
-    `"parent_hash":"${record.prev}","timestamp_hlc":"${formatHlc(record.hlc)}","seq":${record.seq},` +
+    `"parent_hash":"${record.prev}",${clock(record.hlc)},"seq":${record.seq},` +
     `${seal(record)},"agent":"${agent}"}`
   )
 }
@@ -65,7 +65,7 @@ export function recordRow(record: ShownRecord, publicKey: string): Buffer {
 function beforePayload(record: ShownRecord): string {
   return (
     `{"record_id":"${record.hash}","content_hash":"${record.hash}","parent_hash":"${record.prev}",` +
-    `"seq":${record.seq},"timestamp_hlc":"${formatHlc(record.hlc)}","type":"${record.type}","payload":`
+    `"seq":${record.seq},${clock(record.hlc)},"type":"${record.type}","payload":`
   )
 }
 
@@ -77,7 +77,7 @@ function behindPayload(record: ShownRecord, publicKey: string, deleted: boolean)
 export function streamEventData(agent: string, record: ShownRecord): string {
   return (
     `{"record_id":"${record.hash}","payload":${text(record.body)},"agent":"${agent}","seq":${record.seq},` +
-    `"type":"${record.type}","timestamp_hlc":"${formatHlc(record.hlc)}","content_hash":"${record.hash}",` +
+    `"type":"${record.type}",${clock(record.hlc)},"content_hash":"${record.hash}",` +
     `"parent_hash":"${record.prev}"}`
   )
 }
@@ -99,7 +99,7 @@ function ownName({ name }: ShownAgent): string {
 export function agentStatus(agent: ShownAgent, head: ShownHead, strandBytes: number): string {
   return (
     `{"agent_id":"${agent.name}","zone":"${agent.zone}","record_count":${head.seq},"chain_head":"${head.hash}",` +
-    `"public_key":"${agent.publicKey}","strand":"${agent.strand}","timestamp_hlc":"${formatHlc(head.hlc)}",` +
+    `"public_key":"${agent.publicKey}","strand":"${agent.strand}",${clock(head.hlc)},` +
     `"bytes":${strandBytes},"created_at_ms":${agent.createdAtMs}}`
   )
 }
@@ -108,7 +108,7 @@ export function agentStatus(agent: ShownAgent, head: ShownHead, strandBytes: num
 export function chainHead(agent: string, head: ShownHead): string {
   return (
     `{"agent_id":"${agent}","chain_head":"${head.hash}","hash":"sha256:${head.hash}","seq":${head.seq},` +
-    `"record_count":${head.seq},"timestamp_hlc":"${formatHlc(head.hlc)}","signature":"${head.signature}"}`
+    `"record_count":${head.seq},${clock(head.hlc)},"signature":"${head.signature}"}`
   )
 }
 
@@ -152,6 +152,11 @@ export function policiesShown(agent: string, policies: readonly unknown[]): stri
 /** Answer to a batch: write responses and faults in order. */
 export function batchDone(results: readonly string[]): string {
   return `{"results":[${results.join(',')}]}`
+}
+
+/** A clock, and its milliseconds for programs that know nothing of HLCs. */
+function clock(hlc: Hlc): string {
+  return `"timestamp_hlc":"${formatHlc(hlc)}","timestamp_ms":${hlc.ms}`
 }
 
 function seal(record: ShownRecord): string {

@@ -71,6 +71,8 @@ function faultsOf(error: TLocalizedValidationError): Fault[] {
       }))
     case 'boolean':
       return []
+    case 'enum':
+      return [{ pointer: parent, code, detail: `Expected one of ${error.params.allowedValues.join(', ')}` }]
     default:
       return [{ pointer: parent, code, detail: `Value ${error.message}` }]
   }

@@ -31,7 +31,7 @@ interface Note {
 describe('a handle', () => {
   it('writes a collection by its own route and an agent by its own', async () => {
     const { client, received } = await clientOf(answerJson({ id: hash }, 201))
-    await client.collection<Note>('notes').write({ title: 'x' })
+    await client.collection<Pick<Note, 'title'>>('notes').write({ title: 'x' })
     await client.agent('acme::notes').write({ title: 'x' }, { type: 'note', ifMatch: `sha256:${hash}` })
     await client.agent().write({ title: 'x' })
     expect(received.map(({ method, url, body }) => [method, url, body])).toEqual([
@@ -43,17 +43,24 @@ describe('a handle', () => {
   })
 
   it('sends a batch in order and gives the results', async () => {
-    const { client, received } = await clientOf(answerJson({ results: [{ id: 'a' }, { id: 'b' }] }, 201))
+    const refused = { error: { code: 'too_large', detail: 'Expected less' } }
+    const { client, received } = await clientOf(
+      answerJson({ results: [{ id: 'a', timestamp_ms: 7 }, refused] }, 201),
+    )
     const notes = client.collection<Note>('notes')
-    expect(await notes.writeBatch([{ title: 'x' }, { done: true }], { type: 'note' })).toEqual([
-      { id: 'a' },
-      { id: 'b' },
+    const done: readonly Note[] = [
+      { title: 'x', done: false },
+      { title: 'y', done: true },
+    ]
+    expect(await notes.writeBatch(done, { type: 'note', atomic: false })).toEqual([
+      { id: 'a', timestamp_ms: 7, timestamp: new Date(7) },
+      refused,
     ])
-    await notes.writeBatch([{}], { atomic: false })
+    await notes.writeBatch(done.slice(1))
     expect(received[0]?.url).toBe('/v1/collections/notes/records/batch')
     expect(received.map(({ body }) => body)).toEqual([
-      '{"records":[{"data":{"title":"x"},"type":"note"},{"data":{"done":true},"type":"note"}]}',
-      '{"records":[{"data":{}}],"atomic":false}',
+      '{"records":[{"data":{"title":"x","done":false},"type":"note"},{"data":{"title":"y","done":true},"type":"note"}],"atomic":false}',
+      '{"records":[{"data":{"title":"y","done":true}}]}',
     ])
     expectTypeOf(() => notes.writeBatch([])).returns.resolves.toEqualTypeOf<WriteResponse[]>()
     expectTypeOf(() => notes.writeBatch([], { atomic: false })).returns.resolves.toEqualTypeOf<BatchItem[]>()
@@ -107,16 +114,19 @@ describe('a handle', () => {
     const { client, received } = await clientOf(answerJson({ record_id: hash, state: 'deleted', seq: 2 }))
     const notes = client.collection('notes')
     expect(await notes.deleteRecord(hash)).toEqual({ record_id: hash, state: 'deleted', seq: 2 })
+    await notes.restoreRecord(hash)
     await notes.restore(hash)
     await notes.head()
     await notes.status()
     expect(received.map(({ method, url }) => `${method} ${url}`)).toEqual([
       `DELETE /v1/agents/notes/records/${hash}`,
       `POST /v1/agents/notes/records/${hash}/restore`,
+      `POST /v1/agents/notes/records/${hash}/restore`,
       'GET /v1/agents/notes/head',
       'GET /v1/agents/notes/status',
     ])
     expect(received.map(({ headers }) => headers['idempotency-key'] !== undefined)).toEqual([
+      true,
       true,
       true,
       false,

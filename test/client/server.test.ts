@@ -5,6 +5,8 @@ import {
   ServiceClient,
   type StreamEvent,
   type Subscription,
+  type WhereCondition,
+  type Zone,
 } from '../../src/client/index.js'
 import { startServer } from '../support/server/server.js'
 import { keyPair } from './signed-strand.js'
@@ -88,7 +90,7 @@ describe('records, against a running server', () => {
   it('writes to a collection that emerges, and reads it back', async () => {
     const readings = client.collection<Reading>('readings')
     const first = await readings.write({ sensor: 'a', celsius: 20.5 })
-    const second = await readings.write({ sensor: 'b' }, { type: 'reading' })
+    const second = await readings.write({ sensor: 'b', celsius: 19 }, { type: 'reading' })
     expect(first.hash).toBe(`sha256:${first.id}`)
     expect(second.parent_hash).toBe(first.content_hash)
     const record = await readings.get(first.hash)
@@ -96,9 +98,57 @@ describe('records, against a running server', () => {
     expect(record.data).toBe(record.payload)
     expect((await readings.get(second.id)).type).toBe('reading')
     const { records } = await readings.latest()
-    expect(records.map((row) => row.data)).toEqual([{ sensor: 'b' }, { sensor: 'a', celsius: 20.5 }])
+    expect(records.map((row) => row.data)).toEqual([
+      { sensor: 'b', celsius: 19 },
+      { sensor: 'a', celsius: 20.5 },
+    ])
+    const found = await readings.query({
+      type: 'latest',
+      where: [{ field: 'celsius', op: 'gt', value: 20 }],
+    })
+    expect(found.records.map(({ seq }) => seq)).toEqual([1])
     expect(await readings.head()).toMatchObject({ chain_head: second.content_hash, record_count: 2 })
     expect(await readings.status()).toMatchObject({ zone: 'governed', record_count: 2 })
+  })
+
+  it('has the time of a record in milliseconds and as a date, wherever it is shown', async () => {
+    const beganMs = Date.now() - 1_000
+    const dated = client.collection('dated')
+    const written = await dated.write({ n: 1 })
+    const [inBatch] = await dated.writeBatch([{ n: 2 }])
+    const [event] = await eventsOf(1, (onEvent) => client.subscribeAgent('dated', onEvent, { since: 0 }))
+    const { statuses } = await client.agentStatuses({ prefix: 'dated' })
+    const shown = [
+      written,
+      inBatch,
+      event,
+      statuses[0],
+      await dated.get(written.id),
+      await dated.head(),
+      await dated.status(),
+      await client.ingest('dated', { n: 3 }),
+      (await dated.latest()).records[0],
+      (await dated.asOf(Date.now())).records[0],
+    ]
+    for (const one of shown) {
+      expect(one?.timestamp_ms).toBe(Number.parseInt(one?.timestamp_hlc.slice(0, 12) ?? '', 16))
+      expect(one?.timestamp).toEqual(new Date(one?.timestamp_ms ?? 0))
+      expect(one?.timestamp_ms).toBeGreaterThan(beganMs)
+    }
+    expect(event?.timestamp).toEqual(written.timestamp)
+  })
+
+  it('names the list where a value is to be one of a list', async () => {
+    // @ts-expect-error No such zone.
+    const zone: Zone = 'frozen'
+    await expect(client.createAgent('listed', undefined, zone)).rejects.toMatchObject({
+      message: 'Expected one of immutable_core, protected, governed, free at /zone',
+    })
+    // @ts-expect-error No such operator.
+    const where: WhereCondition[] = [{ field: 'n', op: 'like', value: 1 }]
+    await expect(client.collection('dated').query({ type: 'latest', where })).rejects.toMatchObject({
+      message: 'Expected one of eq, ne, in, lt, lte, gt, gte, exists at /where/0/op',
+    })
   })
 
   it('tells apart a record that does not exist, and an agent that does not', async () => {
@@ -160,7 +210,7 @@ describe('records, against a running server', () => {
     expect((await free.get(id)).deleted).toBe(true)
     expect((await free.latest()).records).toEqual([])
     await expect(free.deleteRecord(id)).rejects.toMatchObject({ code: 'already_deleted' })
-    await free.restore(id)
+    await free.restoreRecord(id)
     expect((await free.latest()).records.map((row) => row.record_id)).toEqual([id])
     await client.createAgent('stone', undefined, 'immutable_core')
     const kept = await client.agent('stone').write({ n: 1 })

@@ -56,7 +56,7 @@ describe.skipIf(noBrowser)('the client in a browser', () => {
       const { records } = await notes.latest()
       return {
         alive: await client.ping(),
-        title: record.data.title,
+        title: record.data?.title,
         titles: records.map((row) => row.data.title),
         head: await notes.head(),
         agents: (await client.listAgents({ prefix: 'notes' })).agents,

@@ -5,6 +5,11 @@ import type { ChainRecord, View } from './strand.js'
  * What the server answers about what the model knows.
  */
 
+/** The Unix milliseconds of a clock. */
+export function msOf(hlc: string | undefined): number | undefined {
+  return hlc === undefined ? undefined : Number.parseInt(hlc.slice(0, 12), 16)
+}
+
 /** WriteResponse of the OpenAPI document. */
 export function writeResponse(agent: string, record: ChainRecord | undefined): unknown {
   if (record === undefined) return undefined
@@ -16,6 +21,7 @@ export function writeResponse(agent: string, record: ChainRecord | undefined): u
     hash: `sha256:${hash}`,
     parent_hash: prev,
     timestamp_hlc: hlc,
+    timestamp_ms: msOf(hlc),
     seq,
     signature,
     sealed_by: sealedBy,
@@ -35,6 +41,7 @@ export function recordView(
     parent_hash: prev,
     seq,
     timestamp_hlc: hlc,
+    timestamp_ms: msOf(hlc),
     type,
     payload: erased.has(hash) ? null : body,
     signature,
@@ -48,7 +55,7 @@ export function recordView(
 /** Where the last record of an agent lies, as answers about edges tell it. */
 export function lastWritten(world: World, agent: string): Record<string, unknown> {
   const last = chainOf(world, agent).at(-1)
-  return { record_id: last?.hash, seq: last?.seq, timestamp_hlc: last?.hlc }
+  return { record_id: last?.hash, seq: last?.seq, timestamp_hlc: last?.hlc, timestamp_ms: msOf(last?.hlc) }
 }
 
 /** The answer to a mutation that was done at once. */

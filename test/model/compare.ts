@@ -1,5 +1,5 @@
 import { ask } from '../support/http/answers.js'
-import { proposalView, recordView } from './answers.js'
+import { msOf, proposalView, recordView } from './answers.js'
 import { agreeOnAsOf, agreeOnQuery } from './compare-records.js'
 import { agreeOnEdges, agreeOnTraversal } from './compare-graph.js'
 import { agreeOnExport, agreeOnProof, agreeOnStream } from './compare-strands.js'
@@ -112,6 +112,7 @@ function statusOf(world: World, agent: string): unknown {
     public_key: key,
     strand: chain[0]?.hash,
     timestamp_hlc: chain.at(-1)?.hlc,
+    timestamp_ms: msOf(chain.at(-1)?.hlc),
     bytes: chain.reduce((sum, { bodyBytes }) => sum + bodyBytes, 0),
     created_at_ms: chain[0]?.body.created_at_ms,
   }
@@ -126,6 +127,7 @@ function headOf(world: World, agent: string): unknown {
     seq: last?.seq,
     record_count: last?.seq,
     timestamp_hlc: last?.hlc,
+    timestamp_ms: msOf(last?.hlc),
     signature: last?.signature,
   }
 }

@@ -1,5 +1,6 @@
 import { openStream, type TestEvent, type TestStream } from '../support/http/events.js'
 import type { TestServer } from '../support/server/server.js'
+import { msOf } from './answers.js'
 import { agree } from './matching.js'
 import { viewOf, written, type ChainRecord } from './strand.js'
 import type { World } from './world.js'
@@ -13,6 +14,7 @@ export function eventOf(agent: string, { hash, prev, seq, hlc, type, body }: Cha
     seq,
     type,
     timestamp_hlc: hlc,
+    timestamp_ms: msOf(hlc),
     content_hash: hash,
     parent_hash: prev,
   }

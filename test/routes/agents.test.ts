@@ -145,6 +145,7 @@ describe('status and head', () => {
       seq: 1,
       record_count: 1,
       timestamp_hlc: written.body.timestamp_hlc,
+      timestamp_ms: written.body.timestamp_ms,
       signature: written.body.signature,
     })
     expect(status.body.chain_head).toBe(head.body.chain_head)

@@ -53,6 +53,7 @@ describe('the stream of one agent', () => {
         seq: 2,
         type: 'record',
         timestamp_hlc: written.timestamp_hlc,
+        timestamp_ms: Number.parseInt(written.timestamp_hlc.slice(0, 12), 16),
         content_hash: written.id,
         parent_hash: written.parent_hash,
       },

@@ -1,7 +1,7 @@
 import type { EdgePlace, EdgeRow } from '../../src/protocol/graph-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { authorOf } from '../../src/protocol/proposal-messages.js'
-import { formatHlc } from '../../src/strand/hlc.js'
+import { formatHlc, type Hlc } from '../../src/strand/hlc.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import type { EdgeAdded, EdgeRemoved } from '../../src/wire/graph.js'
 import type { CommitGroup } from '../shard/commit-group.js'
@@ -26,7 +26,7 @@ export function edgeAdd(state: ShardState, command: CommandOf<'edgeAdd'>, group:
   if ('code' in record) return record
   const { seq, hlc, hash } = record
   group.changeEdge({ agentNo: agent.no, src: agent.name, dst, edgeType, seq, hlc, live: true, weight })
-  const answer: EdgeAdded = { ...edge, record_id: hash, seq, timestamp_hlc: formatHlc(hlc) }
+  const answer: EdgeAdded = { ...edge, record_id: hash, seq, ...clockOf(hlc) }
   return () => ({ kind: 'reply', status: 201, body: JSON.stringify(answer) })
 }
 
@@ -49,12 +49,16 @@ export function edgeRemove(
       removed: true,
       record_id: hash,
       seq,
-      timestamp_hlc: formatHlc(hlc),
+      ...clockOf(hlc),
     }
     return JSON.stringify(answer)
   }
   const mutation = { action: 'remove_edge', dst, edgeType } as const
   return requestMutation(state, { agent, mutation, ...authorOf(command), done }, group)
+}
+
+function clockOf(hlc: Hlc): Pick<EdgeAdded, 'timestamp_hlc' | 'timestamp_ms'> {
+  return { timestamp_hlc: formatHlc(hlc), timestamp_ms: hlc.ms }
 }
 
 /** A page of the edges of an agent; for outbound ones 404 agent_not_found. */
