@@ -4,6 +4,7 @@ import { dirname, join, resolve } from 'node:path'
 import { pooledRandom, type RandomBytes } from '../base/random.js'
 import { type Config, describeFaults } from '../settings/config.js'
 import { version } from '../base/version.js'
+import { loadGenerator, noGenerator } from './bench-load.js'
 import { measureServer, type Measured } from './bench-scenarios.js'
 import { signRate, syncRate } from './bench-machine.js'
 import { runningServer } from './bench-running.js'
@@ -26,6 +27,7 @@ asks it as fast as it answers. Your data is not touched. SERVICE_SHARDS and SERV
   --url      a running server to measure in its place: its agents bench-00 to bench-31 get records, which stay; it must not
              limit the rate of this address (docs/LOAD-TESTING.md)
   --json     one JSON object in place of the table
+The load comes from the package autocannon, which is installed beside this one: npm install autocannon
 With --url: ${SERVER_USAGE}`
 
 /** Milliseconds of each measurement of the machine alone. */
@@ -61,6 +63,10 @@ export async function benchCommand(args: string[]): Promise<number> {
   const refuse = (fault: string) => showUsage(USAGE, { help: false, fault })
   if (!/^([1-9]|[1-5]\d|60)$/.test(seconds)) return refuse('Expected a number from 1 to 60 after --seconds')
   if (dir !== undefined && !isDirectory(dir)) return refuse('Expected a directory after --dir')
+  if ((await loadGenerator()) === undefined) {
+    process.stderr.write(`${noGenerator}\n`)
+    return exitCodes.configuration
+  }
   if (url !== undefined) return benchRunning(options.values, Number(seconds))
   if (options.values.key !== undefined) return refuse('Expected --key only with --url')
   const reading = settingsOf(options.values['data-dir'])

@@ -8,6 +8,7 @@ interface Manifest {
   devDependencies?: Record<string, string>
   optionalDependencies?: Record<string, string>
   peerDependencies?: Record<string, string>
+  bundleDependencies?: string[]
   engines?: { node?: string }
 }
 interface Lockfile {
@@ -57,6 +58,7 @@ it('gives all packages of this repository one version, which the server asks for
   expect(workspaces.map(({ name }) => name)).toContain('@strandfast/client')
   expect(workspaces.filter(({ version }) => version !== manifest.version)).toEqual([])
   expect(manifest.dependencies?.['@strandfast/client']).toBe(manifest.version)
+  expect(manifest.bundleDependencies).toEqual(['@strandfast/client'])
 })
 
 it.each([
