@@ -15,6 +15,15 @@ import type { HttpResponse } from '../door/door.js'
 /** No body, and no length of one: 204, and 304, whose length would be that of the body left out (RFC 9110, 8.6). */
 const isBodiless = (status: number) => status === 204 || status === 304
 
+const bearer: readonly string[] = ['Bearer']
+
+/**
+ * For clients that send a name and a password only once they are asked (curl --anyauth, wget). Each scheme has a header of
+ * its own, since some read one scheme of each (RFC 9110, 11.6.1). A browser shows its own dialog for Basic, so no other
+ * route offers it.
+ */
+export const basicToo: readonly string[] = [...bearer, 'Basic realm="strandfast", charset="UTF-8"']
+
 /** What watches an exchange. */
 export interface ExchangeWatch {
   /**
@@ -31,6 +40,8 @@ export class Exchange {
   readonly allowedOrigin: string
   /** The headers of the rate limits; set once the request was counted. */
   rate: HeaderFields = []
+  /** What a 401 asks for, by scheme. */
+  challenges: readonly string[] = bearer
   /** Whose share of bytes in memory the exchange takes; set once the request was admitted. */
   ownerOf: (() => string) | undefined
   /** Called once the answer was sent or the client has gone. */
@@ -180,7 +191,8 @@ export class Exchange {
     const text = JSON.stringify(problemOf(refusal, this.requestId))
     const writeHead = () => {
       this.#head({ status, contentType: 'application/problem+json', headers: more.headers })
-      if (status === 401) this.#response.writeHeader('WWW-Authenticate', 'Bearer')
+      if (status === 401)
+        for (const challenge of this.challenges) this.#response.writeHeader('WWW-Authenticate', challenge)
       const retrySecs = refusal.retryAfterSecs ?? (status === 507 ? limits.storageFullRetrySecs : undefined)
       if (retrySecs !== undefined) this.#response.writeHeader('Retry-After', String(retrySecs))
     }

@@ -16,7 +16,7 @@ import type {
 import type { Route } from '../routes/routes.js'
 import { admit, isWrite, type Admitted, type Placed } from './admit.js'
 import { takeBody } from './body.js'
-import type { Exchange } from './exchange.js'
+import { basicToo, type Exchange } from './exchange.js'
 import { answerFile } from './file.js'
 import type { Handling } from './handling.js'
 import {
@@ -84,6 +84,7 @@ export function handlerOf(
   return (response, request) => {
     watch.begin()
     const opened = openRequest(response, request, rules)
+    if (route.kind === 'ingest') opened.exchange.challenges = basicToo
     const parameters = readParameters(request, parameterCount)
     takeRequest(opened, rules, () => carryOut(opened, parameters))
   }

@@ -533,6 +533,24 @@ describe('ingest', () => {
     expect((await ask(server, 'POST /v1/ingest', { raw: '{}', headers })).status).toBe(201)
   })
 
+  it('offers Basic beside Bearer to clients that wait to be asked, each in a header of its own', async () => {
+    const connection = await RawConnection.open(server)
+    for (const [place, path] of ['/v1/ingest/a', '/v1/ingest', '/v1/agents/a/records'].entries()) {
+      connection.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`)
+      await connection.until(({ statuses }) => statuses.length === place + 1)
+    }
+    const { text } = connection.answer
+    connection.destroy()
+    const basic = 'Basic realm="strandfast", charset="UTF-8"'
+    expect([...text.matchAll(/WWW-Authenticate: (.+)\r/g)].map(([, challenge]) => challenge)).toEqual([
+      'Bearer',
+      basic,
+      'Bearer',
+      basic,
+      'Bearer',
+    ])
+  })
+
   it('needs the scope', async () => {
     const { key } = await scopedKey(server, ['records:read', 'records:write'])
     for (const route of ['POST /v1/ingest/a', 'POST /v1/ingest']) {

@@ -50,7 +50,7 @@ const headers = {
   ],
   ETag: ['The chain head in quotes, as If-Match takes it'],
   'Idempotency-Replayed': ['`true` when this answer was given before, under the same Idempotency-Key'],
-  'WWW-Authenticate': ['`Bearer`'],
+  'WWW-Authenticate': ['`Bearer`; on ingest routes `Basic` in a second header'],
   'Retry-After': ['Seconds to wait', 'integer'],
   'Cache-Control': ['`no-store`, but for pages, their files, this document and public keys'],
   'X-Content-Type-Options': ['`nosniff`'],

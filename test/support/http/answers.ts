@@ -152,7 +152,8 @@ function checkProblem(route: string, { status, headers, body, text }: TestAnswer
   expect(catalogued?.title).toBe(body.title)
   // What a route documents may differ from the catalogue; anything else is answered by the catalogue.
   if (documented === undefined) expect(catalogued?.status).toBe(status)
-  if (status === 401) expect(headers.get('www-authenticate')).toBe('Bearer')
+  const challenge = found?.kind === 'ingest' ? 'Bearer, Basic realm="strandfast", charset="UTF-8"' : 'Bearer'
+  if (status === 401) expect(headers.get('www-authenticate')).toBe(challenge)
 }
 
 function faultsOf(validator: Pick<Validator, 'Check' | 'Errors'>, value: unknown): unknown[] {
