@@ -6,7 +6,7 @@ import { runNow } from '../proof/job.js'
 import { jobs } from '../proof/node/jobs.js'
 import { verifyCheckpoint } from '../proof/node/verify-checkpoint.js'
 import { verifyExport } from '../proof/node/verify-export.js'
-import { type Checkpoint, parseCheckpoint, strandOf } from '../proof/note.js'
+import { type Checkpoint, parseCheckpoint, strandOf, withSignaturesOf } from '../proof/note.js'
 import { isMembers, readBodyJson } from '../proof/strict-json.js'
 import { growsFrom, pathOf } from '../proof/tree-proof.js'
 import { checkpointOrigin } from '../strand/checkpoint.js'
@@ -106,7 +106,8 @@ async function witness(asked: Asked): Promise<number> {
     (before === undefined ? undefined : await faultBetween(asked, before, now)) ??
     (await faultOfHeads(asked, { logKey, before, now }))
   if (reason !== undefined) return alarm(reason, { kept, note })
-  if (note !== kept) writeDurably(asked.state, note)
+  const newest = kept === undefined ? note : withSignaturesOf(kept, note)
+  if (newest !== kept) writeDurably(asked.state, newest)
   const grown = before === undefined ? 'the first one kept' : `${before.size} before`
   process.stdout.write(printableLines(`${now.origin}: ${now.size} records, ${grown}\n`))
   return exitCodes.fine

@@ -25,8 +25,10 @@ export interface CheckpointNote extends Checkpoint {
  */
 const NAME =
   '[^+\\u0000-\\u0020\\u007f-\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff]+'
+/** The most signatures of a note, as signed-note asks of its readers. */
+const SIGNATURES_MAX = 16
 const NOTE = new RegExp(
-  `^((${NAME})\\n(0|[1-9][0-9]{0,15})\\n([A-Za-z0-9+/]{43}=)\\n)\\n((?:\\u2014 ${NAME} [A-Za-z0-9+/=]+\\n){1,16})$`,
+  `^((${NAME})\\n(0|[1-9][0-9]{0,15})\\n([A-Za-z0-9+/]{43}=)\\n)\\n((?:\\u2014 ${NAME} [A-Za-z0-9+/=]+\\n){1,${SIGNATURES_MAX}})$`,
 )
 const STRAND_ORIGIN = /^strandfast\/([0-9a-f]{64})$/
 const KEY_ID_BYTES = 4
@@ -47,6 +49,17 @@ export function parseCheckpoint(note: string): CheckpointNote | undefined {
     signatures.push(signature)
   }
   return { origin, size, rootHex: toHex(root), text, signatures }
+}
+
+/**
+ * A note with the signatures of an earlier one too, where both are of the same checkpoint: cosignatures of other witnesses
+ * are not made again. The earlier ones come first; those beyond the most that a note can have are left out.
+ */
+export function withSignaturesOf(earlier: string, note: string): string {
+  const text = parseCheckpoint(note)?.text
+  if (text === undefined || parseCheckpoint(earlier)?.text !== text) return note
+  const lines = [earlier, note].flatMap((one) => one.slice(text.length + 1).match(/.+\n/g) ?? [])
+  return `${text}\n${[...new Set(lines)].slice(0, SIGNATURES_MAX).join('')}`
 }
 
 /** The strand that a checkpoint is of; undefined where its origin names none. */

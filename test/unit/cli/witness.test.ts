@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type RequestListener, type Server, createServer } from 'node:http'
 import { once } from 'node:events'
 import { tmpdir } from 'node:os'
@@ -56,10 +56,17 @@ async function witness(listener: RequestListener, ...more: string[]): Promise<nu
 const ask = (url: string, ...more: string[]) =>
   witnessCommand(['--state', state, '--url', url, '--key', 'k', '--log-key', honest.log_key, ...more])
 
-/** Answers with a log. */
+/** Answers with a log, from the record that is asked for. */
 const serving =
-  ({ log, note }: LogVector): RequestListener =>
+  ({ log: [manifest = '', ...records], note }: LogVector): RequestListener =>
   (request, response) => {
+    const from = Number(/from_seq=(\d+)/.exec(request.url ?? '')?.[1] ?? 0)
+    const trailer = JSON.parse(records.at(-1) ?? '')
+    const log = [
+      manifest.replace('"from_seq":0', `"from_seq":${from}`),
+      ...records.slice(from, -1),
+      JSON.stringify({ ...trailer, records: trailer.records - from }),
+    ]
     response.end(request.url === '/v1/log/checkpoint' ? note : log.map((line) => `${line}\n`).join(''))
   }
 
@@ -70,6 +77,23 @@ describe('a witness', () => {
       expect.stringContaining('3 records, the first one kept'),
     ])
     expect(readFileSync(state, 'utf8')).toBe(honest.note)
+  })
+
+  it('keeps the signatures of others that either note carries, until the log has grown', async () => {
+    const cosigned = (by: string) => `\u2014 ${by} ${Buffer.alloc(76, by).toString('base64')}\n`
+    const [one, two] = [cosigned('one.example/w1'), cosigned('two.example/w2')]
+    expect(await witness(serving(honest))).toBe(0)
+    writeFileSync(state, honest.note + one)
+    for (const note of [honest.note, honest.note + two])
+      expect(await witness(serving({ ...honest, note }))).toBe(0)
+    expect(readFileSync(state, 'utf8')).toBe(honest.note + one + two)
+    // A note has sixteen signatures at most: no server makes the witness forget those that it has, or keep one that it cannot read.
+    const many = Array.from({ length: 15 }, (_none, n) => cosigned(`n${n}.example`)).join('')
+    expect(await witness(serving({ ...honest, note: honest.note + many }))).toBe(0)
+    expect(readFileSync(state, 'utf8')).toBe(
+      honest.note + one + two + many.split('\n').slice(0, 13).join('\n') + '\n',
+    )
+    expect(await witness(serving(honest))).toBe(0)
   })
 
   it.each([
