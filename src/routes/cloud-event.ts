@@ -1,5 +1,6 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import type { EventHead } from '../protocol/record-messages.js'
+import { isJsonData, mediaTypeOf } from '../wire/media-type.js'
 import type { RequestHeaders } from './route.js'
 
 /*
@@ -27,13 +28,8 @@ export function eventHead({ event, contentType }: RequestHeaders): EventHead | R
   return { attributes, data: dataOf(mediaTypeOf(contentType)) }
 }
 
-/** A media type without its parameters. */
-export function mediaTypeOf(contentType: string): string {
-  return contentType.split(';')[0]?.trim().toLowerCase() ?? ''
-}
-
 function dataOf(mediaType: string): EventHead['data'] {
-  if (mediaType === '' || /^(?:application|text)\/(?:[^/]+\+)?json$/.test(mediaType)) return 'json'
+  if (isJsonData(mediaType)) return 'json'
   return mediaType.startsWith('text/') ? 'text' : 'base64'
 }
 

@@ -3,6 +3,7 @@ import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { reading, readings } from '../wire/example-values.js'
 import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
+import { mediaTypeOf } from '../wire/media-type.js'
 import { AgentAddress, JsonObject } from '../wire/primitives.js'
 import { WriteResponse } from '../wire/records.js'
 import {
@@ -13,7 +14,7 @@ import {
   Signed,
   writeOptions,
 } from './parameters.js'
-import { eventHead, mediaTypeOf } from './cloud-event.js'
+import { eventHead } from './cloud-event.js'
 import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 
 const ndjson = {

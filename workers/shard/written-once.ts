@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import { placeOf } from '../../src/base/placement.js'
+import { canonicalJson } from '../../src/strand/json.js'
+import { isJsonData, mediaTypeOf } from '../../src/wire/media-type.js'
 import type { IngestedOutcome } from '../../src/protocol/messages.js'
 import type { WriteOnce } from '../../src/protocol/command-options.js'
 import type { CommitGroup, Draft } from './commit-group.js'
@@ -20,8 +22,10 @@ const eventAttributes = ['id', 'source', 'type'] as const
  * CloudEvent; 400 if it is no CloudEvent. Keys of clients contain no line feed, so none equals one of these.
  */
 export function onceKey({ by, caller }: WriteOnce, agent: string, { type, body }: Draft): OnceKey | Refusal {
-  const digest = createHash('sha256').update(`${type}\n`).update(body).digest('base64')
-  const name = by === 'body' ? digest : eventName(body)
+  const event: unknown = by === 'event' ? JSON.parse(Buffer.from(body).toString()) : undefined
+  const content = isObject(event) ? contentOf(event) : body
+  const digest = createHash('sha256').update(`${type}\n`).update(content).digest('base64')
+  const name = by === 'body' ? digest : eventName(event)
   if (typeof name !== 'string') return name
   return { row: idempotencyRow(caller, agent, `\n${by}\n${name}`), digest, place: placeOf(agent) }
 }
@@ -32,8 +36,7 @@ export function rejectedKey({ caller }: WriteOnce, agent: string, bytes: Uint8Ar
   return { row: idempotencyRow(caller, agent, `\nrejected\n${digest}`), digest, place: placeOf(agent) }
 }
 
-function eventName(body: Uint8Array): string | Refusal {
-  const event: unknown = JSON.parse(Buffer.from(body).toString())
+function eventName(event: unknown): string | Refusal {
   if (!isObject(event) || event['specversion'] !== '1.0') {
     return faulty('/specversion', 'Expected a CloudEvent of specversion 1.0')
   }
@@ -44,6 +47,23 @@ function eventName(body: Uint8Array): string | Refusal {
     }
   }
   return JSON.stringify([event['source'], event['id']])
+}
+
+/**
+ * An event as a text that is the same in every mode: headers make texts of all attributes, name the media type of JSON too,
+ * and have data of other types come as bytes (CloudEvents 1.0, HTTP Protocol Binding).
+ */
+function contentOf({ data, datacontenttype, ...others }: Record<string, unknown>): string {
+  const mediaType = typeof datacontenttype === 'string' ? mediaTypeOf(datacontenttype) : ''
+  const attributes = Object.entries(others)
+    .filter(([, value]) => value !== null)
+    .map(([name, value]): [string, unknown] => [name, typeof value === 'object' ? value : String(value)])
+  const isBytes = typeof data === 'string' && !isJsonData(mediaType)
+  return canonicalJson({
+    ...Object.fromEntries(attributes),
+    ...(mediaType !== '' && mediaType !== 'application/json' && { datacontenttype: mediaType }),
+    ...(isBytes ? { data_base64: Buffer.from(data).toString('base64') } : data !== undefined && { data }),
+  })
 }
 
 /** 422 for an event whose source and id an earlier, different event had. */

@@ -120,6 +120,33 @@ describe('a CloudEvent', () => {
     expect([other.status, other.body.code]).toEqual([422, 'idempotency_key_reused'])
   })
 
+  // A sender that changed its mode had all of its events refused: binary mode names the media type, and knows texts only.
+  it.each([
+    ['JSON', ['application/json; charset=utf-8', '{"n":1}'], { data: { n: 1 } }],
+    [
+      'a JSON text',
+      ['application/json', '"a"'],
+      { data: 'a', datacontenttype: 'application/json; charset=UTF-8' },
+    ],
+    ['other JSON', ['application/geo+json', '{}'], { data: {}, datacontenttype: 'application/geo+json' }],
+    ['text', ['text/plain; charset=utf-8', 'a\nb'], { data: 'a\nb', datacontenttype: 'text/plain' }],
+    ['XML', ['application/xml', '<a/>'], { data: '<a/>', datacontenttype: 'application/xml' }],
+    ['bytes', ['image/x', 'ab'], { data_base64: 'YWI=', datacontenttype: 'image/x' }],
+    ['nothing', ['', ''], { datacontenttype: null, subject: null }],
+  ])('is one event in either mode, with data of %s', async (name, [type = '', raw = ''], own) => {
+    const binary = Object.entries({ ...event, id: name, sequence: '7', sampled: 'true' }).map(
+      ([attribute, value]) => [`ce-${attribute}`, value],
+    )
+    const headers = { ...Object.fromEntries(binary), ...(type !== '' && { 'content-type': type }) }
+    const whole = { ...event, id: name, sequence: 7, sampled: true, ...own }
+    const agent = `modes-${name.replaceAll(' ', '-').toLowerCase()}`
+    const first = await send(`/${agent}`, raw, headers)
+    const then = await send(`/${agent}`, JSON.stringify(whole), structured)
+    const other = await send(`/${agent}`, JSON.stringify({ ...whole, sequence: 8 }), structured)
+    const answers = [first.status, then.body, other.body]
+    expect(answers).toMatchObject([201, { accepted: 1, duplicates: 1 }, { code: 'idempotency_key_reused' }])
+  })
+
   it('names its agent by the extension attribute agent where the path does not', async () => {
     const own = { ...event, agent: 'ce-many' }
     const one = await send('', JSON.stringify(own, null, 2), structured)
