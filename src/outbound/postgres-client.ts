@@ -1,6 +1,6 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { Client, type ClientConfig } from 'pg'
+import { Client, type ClientConfig, type QueryResult } from 'pg'
 import { limits } from '../base/limits.js'
 
 /** A client of PostgreSQL, and its socket: when that is destroyed, whatever the client does is broken off. */
@@ -32,6 +32,48 @@ export function makeClient(config: ClientConfig): SocketClient {
   breakAtThrow(socket, takeBytes)
   connection.once('sslconnect', () => breakAtThrow(connection.stream, takeBytes))
   return { client, socket }
+}
+
+/**
+ * Opens the first of several addresses of a database that can be opened.
+ * @throws the error of the only one, or AggregateError with that of each
+ */
+export async function firstToOpen<Opened>(
+  urls: readonly string[],
+  open: (url: string) => Promise<Opened>,
+  describe: (error: unknown) => string,
+): Promise<Opened> {
+  const failures: { host: string; error: unknown }[] = []
+  for (const url of urls) {
+    try {
+      return await open(url)
+    } catch (error) {
+      failures.push({ host: new URL(url).host, error })
+    }
+  }
+  const [first] = failures
+  if (first === undefined) throw new Error('Expected the address of a PostgreSQL server')
+  if (failures.length === 1) throw first.error
+  throw new AggregateError(
+    failures.map(({ error }) => error),
+    failures.map(({ host, error }) => `${host}: ${describe(error)}`).join('; '),
+  )
+}
+
+/** @throws Error where the server takes no writes, with the reason */
+export async function refuseReader(client: Client): Promise<void> {
+  if ((await settingOf(client, 'transaction_read_only')) !== 'on') return
+  const isSet = (await settingOf(client, 'default_transaction_read_only')) === 'on'
+  const reason = isSet ? 'default_transaction_read_only is on' : 'it is a standby'
+  throw new Error(`The PostgreSQL server only reads: ${reason}`)
+}
+
+/** A setting of the server, as the connection has it. */
+export async function settingOf(client: Client, name: string): Promise<string> {
+  const { rows }: QueryResult<Record<string, unknown>> = await client.query(`SHOW ${name}`)
+  const value = rows[0]?.[name]
+  if (typeof value !== 'string') throw new Error(`Expected the server to tell ${name}`)
+  return value
 }
 
 /** Has a stream break when something throws that takes its events. @param read called with all that arrives, first */

@@ -1,5 +1,6 @@
 import { DatabaseError } from 'pg'
 import { asBuffer } from '../base/bytes.js'
+import { describeDatabase, meaningOf } from './postgres-trouble.js'
 
 /** One ingest record on its way to PostgreSQL (docs/adr/0013-postgres-sink.md). */
 export interface SinkRow {
@@ -68,11 +69,12 @@ export function suspectCode(error: unknown): string | undefined {
   return code !== undefined && !serverFaults.test(code) ? code : undefined
 }
 
-/** The text of a failure for the log: for one of PostgreSQL's only the SQLSTATE, since its message can quote rows. */
+/** The text of a failure for the log: never PostgreSQL's message, which can quote rows, but what its SQLSTATE means. */
 export function failureText(error: unknown): string {
   const code = sqlState(error)
-  if (code !== undefined) return `SQLSTATE ${code}`
-  return error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  if (code === undefined) return describeDatabase(error)
+  const meaning = meaningOf(code)
+  return meaning === undefined ? `SQLSTATE ${code}` : `${meaning} (SQLSTATE ${code})`
 }
 
 function sqlState(error: unknown): string | undefined {

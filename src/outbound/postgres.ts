@@ -2,12 +2,14 @@ import type { Socket } from 'node:net'
 import type { Client } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { assert } from '../base/assert.js'
+import { hostUrls } from '../base/host-urls.js'
 import { limits } from '../base/limits.js'
 import { isNumber, isText, listOf, members } from '../base/shape.js'
-import { makeClient, type SocketClient } from './postgres-client.js'
+import { firstToOpen, makeClient, refuseReader, type SocketClient } from './postgres-client.js'
 import {
   columns,
   copyText,
+  failureText,
   refusalCode,
   suspectCode,
   type RefusedRow,
@@ -52,7 +54,7 @@ export interface Delivery {
 
 /** Where the sink delivers to. */
 export interface PostgresPlace {
-  /** SERVICE_INGEST_POSTGRES_URL. */
+  /** SERVICE_INGEST_POSTGRES_URL: of one host, or of several between commas. */
   url: string
   /** Identifies the data directory: each one that delivers to a database has cursors of its own. */
   store: string
@@ -71,14 +73,21 @@ export interface SinkConnection {
 }
 
 /**
- * Connects and makes missing tables.
+ * Connects to the first of the hosts that takes writes, and makes missing tables.
  * @param signal aborts whatever is running; PostgreSQL then rolls it back
- * @throws Error when PostgreSQL cannot be reached or refuses
+ * @throws Error when PostgreSQL cannot be reached, only reads or refuses
  */
-export async function connectPostgres(
-  { url, store }: PostgresPlace,
-  signal: AbortSignal,
-): Promise<SinkConnection> {
+export function connectPostgres({ url, store }: PostgresPlace, signal: AbortSignal): Promise<SinkConnection> {
+  const urls = hostUrls(url)
+  return firstToOpen(
+    urls.length === 0 ? [url] : urls,
+    (one) => connectOne({ url: one, store }, signal),
+    failureText,
+  )
+}
+
+async function connectOne({ url, store }: PostgresPlace, signal: AbortSignal): Promise<SinkConnection> {
+  signal.throwIfAborted()
   const { client, socket } = makeClient({
     connectionString: url,
     fallback_application_name: 'strandfast',
@@ -91,6 +100,7 @@ export async function connectPostgres(
   const connection = new PostgresConnection({ client, socket }, store)
   try {
     await client.connect()
+    await refuseReader(client)
     await makeTables(client)
     return connection
   } catch (error) {

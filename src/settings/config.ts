@@ -181,7 +181,9 @@ export const settings = {
   ingestPostgresUrl: setting<string | undefined>({
     name: 'SERVICE_INGEST_POSTGRES_URL',
     default: undefined,
-    description: 'The PostgreSQL database that ingested records are copied to; unset: none is.',
+    description:
+      'The PostgreSQL database that ingested records are copied to, with all its servers between commas: the one that takes ' +
+      'writes is found among them. Unset: they are copied to none.',
     allowed: 'a postgres:// or postgresql:// address as PostgreSQL clients take it',
     secret: true,
     parse: parsers.postgresUrl,

@@ -2,6 +2,7 @@ import { constants, accessSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
+import { hostUrls } from '../base/host-urls.js'
 import { limits } from '../base/limits.js'
 import { readBounded } from '../base/bounded-file.js'
 import { seedBytes } from '../strand/keys.js'
@@ -88,9 +89,9 @@ export function isCidr(text: string): boolean {
   return isIP(address) !== 0 && ipaddr.isValidCIDR(text)
 }
 
-/** The address of a PostgreSQL database (PostgreSQL manual, Connection URIs), one host at most. */
+/** The address of a PostgreSQL database, of one host or of several between commas (PostgreSQL manual, Connection URIs). */
 export const postgresUrl: Parse<string> = (text) =>
-  /^postgres(ql)?:\/\/\S+$/.test(text) && URL.canParse(text) ? text : undefined
+  /^postgres(ql)?:\/\/\S+$/.test(text) && (URL.canParse(text) || hostUrls(text).length > 0) ? text : undefined
 
 /** Whether a text is one exact web origin (RFC 6454), in the form in which a browser sends it. */
 export function isOrigin(text: string): boolean {

@@ -369,4 +369,43 @@ describe.skipIf(noPostgres)('ingest into PostgreSQL', () => {
     await ingest(server, lines(0, 10))
     await eventually(async () => (await stored()) === 20)
   })
+
+  it('follows a failover to another of its hosts, and says in words why none takes it', async () => {
+    await postgres.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
+    await postgres.query('SELECT pg_reload_conf()')
+    const standby = await makePostgres({ standbyOf: postgres })
+    await standby.start()
+    try {
+      const [one, two] = [postgres, standby].map(({ url }) => new URL(url).host)
+      const start = (url: string) =>
+        startServer({ env: { SERVICE_INGEST_POSTGRES_URL: url, SERVICE_SHARDS: '2' } })
+      // The standby comes first, and is passed over.
+      server = await start(`postgres://strandfast@${two},${one}/postgres`)
+      await ingest(server, lines(0, 500))
+      await eventually(async () => (await storedSoFar()) === 500)
+      await postgres.kill()
+      await ingest(server, lines(500, 500))
+      await eventually(() =>
+        Promise.resolve(server?.stderr().includes(`${two}: The PostgreSQL server only reads`) === true),
+      )
+      await standby.query('SELECT pg_promote(true, 60)')
+      await standby.query("ALTER SYSTEM SET synchronous_standby_names = ''")
+      await standby.query('SELECT pg_reload_conf()')
+      const count = 'SELECT count(*) FROM strandfast_records'
+      await eventually(
+        async () => Number((await standby.query<{ count: string }>(count))[0]?.count) === 1_000,
+      )
+      for (const [url, words] of [
+        [standby.url.replace('strandfast@', 'nobody@'), 'it does not let the role in (SQLSTATE 28000)'],
+        [`${standby.url}?sslmode=require`, 'it takes no TLS, and the URL asks for that'],
+      ] as const) {
+        await server.stop()
+        server = await start(url)
+        const { stderr } = server
+        await eventually(() => Promise.resolve(stderr().includes(words)))
+      }
+    } finally {
+      await standby.remove()
+    }
+  })
 })

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { type Client, DatabaseError, type QueryResult, type QueryResultRow } from 'pg'
-import { isText, listOf, members } from '../../base/shape.js'
-import { makeClient, type SocketClient } from '../postgres-client.js'
+import { firstToOpen, makeClient, refuseReader, settingOf, type SocketClient } from '../postgres-client.js'
 import { failureOf } from './answers.js'
 import { limits } from '../../base/limits.js'
 import { describeTrouble } from './trouble.js'
@@ -23,8 +22,6 @@ export type Parameter = number | string | Buffer | null
 export function parameterOf(value: string | number | boolean): Parameter {
   return typeof value === 'boolean' ? String(value) : value
 }
-
-const areSettings = listOf(members<{ value: string }>({ value: isText }))
 
 /** Values of synchronous_commit with which a commit is answered before a standby has it. */
 const answersEarly = ['off', 'local', 'remote_write']
@@ -51,34 +48,27 @@ export class Session {
    * Connects to the first of the hosts that takes writes.
    * @throws the error of the only one, or AggregateError with that of each
    */
-  static async open(urls: readonly string[]): Promise<Session> {
-    const failures: { host: string; error: unknown }[] = []
-    for (const url of urls) {
-      const session = Session.#to(url)
-      // One that was stopped may accept a connection and say nothing more.
-      let isLate = false
-      const timer = setTimeout(() => {
-        isLate = true
-        session.drop()
-      }, limits.clusterConnectMs)
-      try {
-        await session.#begin()
-        return session
-      } catch (error) {
-        session.drop()
-        const late = new Error('it did not answer in time', { cause: error })
-        failures.push({ host: new URL(url).host, error: isLate ? late : error })
-      } finally {
-        clearTimeout(timer)
-      }
+  static open(urls: readonly string[]): Promise<Session> {
+    return firstToOpen(urls, (url) => Session.#openOne(url), describeTrouble)
+  }
+
+  static async #openOne(url: string): Promise<Session> {
+    const session = Session.#to(url)
+    // One that was stopped may accept a connection and say nothing more.
+    let isLate = false
+    const timer = setTimeout(() => {
+      isLate = true
+      session.drop()
+    }, limits.clusterConnectMs)
+    try {
+      await session.#begin()
+      return session
+    } catch (error) {
+      session.drop()
+      throw isLate ? new Error('it did not answer in time', { cause: error }) : error
+    } finally {
+      clearTimeout(timer)
     }
-    const [first] = failures
-    if (first === undefined) throw new Error('Expected the address of a PostgreSQL server')
-    if (failures.length === 1) throw first.error
-    throw new AggregateError(
-      failures.map(({ error }) => error),
-      failures.map(({ host, error }) => `${host}: ${describeTrouble(error)}`).join('; '),
-    )
   }
 
   static #to(url: string): Session {
@@ -146,15 +136,14 @@ export class Session {
 
   async #begin(): Promise<void> {
     await this.#client.connect()
-    if ((await this.#setting('transaction_read_only')) === 'on')
-      throw new Error(`The PostgreSQL server only reads: ${await this.#whyReadOnly()}`)
+    await refuseReader(this.#client)
     // A role or database may have been given others, with which a commit would be answered too early, or in silence.
     await this.#client.query('SET client_min_messages = warning')
     await this.#client.query('SET statement_timeout = 0')
     // A node that was stopped or cut off between two of them would keep everybody from the place of its segment.
     await this.#client.query(`SET idle_in_transaction_session_timeout = ${limits.clusterIdleMs}`)
     await this.#client.query("SET default_transaction_isolation = 'read committed'")
-    if (answersEarly.includes(await this.#setting('synchronous_commit')))
+    if (answersEarly.includes(await settingOf(this.#client, 'synchronous_commit')))
       await this.#client.query('SET synchronous_commit = on')
     try {
       await this.#client.query(`SET client_connection_check_interval = ${limits.clusterLookMs}`)
@@ -162,16 +151,5 @@ export class Session {
       // Some engines, and PostgreSQL on some systems, cannot look.
       if (!(error instanceof DatabaseError)) throw error
     }
-  }
-
-  async #whyReadOnly(): Promise<string> {
-    const isSet = (await this.#setting('default_transaction_read_only')) === 'on'
-    return isSet ? 'default_transaction_read_only is on' : 'it is a standby'
-  }
-
-  async #setting(name: string): Promise<string> {
-    const rows = (await this.rows(`SHOW ${name}`)).map((row) => ({ value: row[name] }))
-    if (!areSettings(rows)) throw new Error(`Expected the server to tell ${name}`)
-    return rows[0]?.value ?? ''
   }
 }

@@ -1,18 +1,11 @@
 import { DatabaseError } from 'pg'
-import { limits } from '../../base/limits.js'
+import { describeDatabase } from '../postgres-trouble.js'
 
 /** What a failure of the cluster's database means to who runs it: one sentence, without a full stop. */
 export function describeTrouble(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  if (!(error instanceof DatabaseError)) return withoutAnswer(error)
-  const { code = '' } = error
-  const message = error.message.slice(0, limits.postgresTroubleCharsMax)
-  if (code === NO_TABLE) return 'it holds no cluster: make one by strandfast cluster init, or cluster push'
-  if (code === NO_RIGHT) return `the role has no right to it: ${message}`
-  if (code === NO_DATABASE) return `${message}: create it, or name another one in the URL`
-  if (code.startsWith('28')) return `it does not let the role in: ${message}`
-  if (code === DISK_FULL) return `its disk is full: ${message}`
-  return `${message} (${code})`
+  if (error instanceof DatabaseError && error.code === NO_TABLE)
+    return 'it holds no cluster: make one by strandfast cluster init, or cluster push'
+  return describeDatabase(error)
 }
 
 /**
@@ -56,13 +49,6 @@ const NO_TABLE = '42P01'
 const NO_COLUMN = '42703'
 const NO_RIGHT = '42501'
 const NO_DATABASE = '3D000'
-const DISK_FULL = '53100'
-
-/** An error with several causes, one for each address of a host, has no text of its own. */
-function withoutAnswer(error: Error): string {
-  if (error.message !== '') return error.message
-  return error instanceof AggregateError ? error.errors.map(describeTrouble).join(', ') : error.name
-}
 
 /** Whether a statement failed because a column is not there. */
 export function isMissingColumn(error: unknown): boolean {

@@ -91,3 +91,30 @@ describe('what a hostile database sends breaks its connection, and no more', () 
     await server.stop()
   })
 })
+
+describe('the sink', () => {
+  it('connects to the first of several hosts that takes writes, and else says for each why not', async () => {
+    const asked: string[] = []
+    const reader = await startFakePostgres((statement) =>
+      statement === 'SHOW transaction_read_only'
+        ? Buffer.concat([rowsOf('transaction_read_only', 'on'), ready])
+        : undefined,
+    )
+    const writer = await startFakePostgres((statement) => void asked.push(statement))
+    const [one, two] = [reader, writer].map(({ url }) => new URL(url).host)
+    const connect = (hosts: string) =>
+      connectPostgres(
+        { url: `postgres://strandfast@${hosts}/postgres`, store: '' },
+        new AbortController().signal,
+      )
+    const connection = await connect(`127.0.0.1:1,${one},${two}`)
+    connection.close()
+    expect(asked).toContain('BEGIN')
+    await writer.stop()
+    const away = 'connect ECONNREFUSED'
+    const reads = 'The PostgreSQL server only reads: it is a standby'
+    await expect(connect(`${one},${two}`)).rejects.toThrow(`${one}: ${reads}; ${two}: ${away}`)
+    await expect(connect(`${one}`)).rejects.toThrow(reads)
+    await reader.stop()
+  })
+})

@@ -74,5 +74,21 @@ describe('why PostgreSQL did not take a batch', () => {
 
   it('is told without what the row holds', () => {
     expect(failureText(failure('23514'))).toBe('SQLSTATE 23514')
+    expect(failureText(failure('42501'))).toBe('the role has no right to it (SQLSTATE 42501)')
   })
+
+  it.each([
+    [failure('25006'), 'it only reads (SQLSTATE 25006)'],
+    [failure('28P01'), 'it does not let the role in (SQLSTATE 28P01)'],
+    [
+      new Error('SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string'),
+      'it asks for a password, and the URL has none',
+    ],
+    [new Error('The server does not support SSL connections'), 'it takes no TLS, and the URL asks for that'],
+    [
+      Object.assign(new Error('self-signed certificate'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' }),
+      'its TLS certificate is not accepted: self-signed certificate',
+    ],
+    [new AggregateError([new Error('one'), new Error('two')], ''), 'one, two'],
+  ])('is told in words: %#', (error, text) => expect(failureText(error)).toBe(text))
 })

@@ -203,6 +203,11 @@ describe('readConfig', () => {
     })
   })
 
+  it('takes several hosts of the database that ingested records are copied to', () => {
+    const url = 'postgres://writer:secret@one:5432,two:5433/facts'
+    expect(valid({ SERVICE_INGEST_POSTGRES_URL: url }).ingestPostgresUrl).toBe(url)
+  })
+
   it('shows of a secret only how long it is', () => {
     const env = {
       SERVICE_ROOT_API_KEY: 'hunter2',
