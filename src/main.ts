@@ -10,6 +10,7 @@ import type { DataDirectory } from './data-directory/data-directory.js'
 import { ProposalClock } from './dispatch/proposal-clock.js'
 import { ApiKeyUpkeep } from './http/auth/api-key-upkeep.js'
 import { connectionsMax } from './http/connections.js'
+import { principalOfSettings } from './http/credentials.js'
 import type { Handling } from './http/handling.js'
 import { listen, type HttpServer } from './http/server.js'
 import { allRoutes, type Route } from './routes/routes.js'
@@ -168,7 +169,7 @@ async function construct(config: Config, directory: DataDirectory, log: Logger) 
   const max = connectionsMax(config.connectionsMax, shards.count)
   const { bounds, memory } = boundsOf(config, max)
   const lease = cluster?.lease
-  const parts = makeParts(config, { directory, threads, bounds, sink, serverLog, told, lease })
+  const parts = makeParts(config, { directory, threads, bounds, sink, serverLog, told, lease, log })
   const ways = cluster && clusterWays({ cluster, parts, serverLog, log })
   const asked = { ...parts, ...ways?.parts }
   const readOnly = () => state.readOnly
@@ -295,6 +296,8 @@ async function start(server: Server, opened: Opened, waiting: Waiting): Promise<
   // A node of a cluster has learnt what it must know of each shard with its thread, here or elsewhere.
   if (cluster === undefined) await keys.start()
   else keys.keepUp()
+  opened.add(() => parts.tickets.leave())
+  parts.tickets.takeUp((id) => principalOfSettings(id, config.dataOpen) ?? parts.apiKeys.ofId(id))
   opened.add(() => authServices?.stop())
   if (cluster === undefined) await learnAll(shards, auth)
   authServices?.start()
@@ -337,6 +340,7 @@ async function stop(server: Server, http: HttpServer): Promise<void> {
   dropAddress(directory.path)
   proposals.stop()
   state.stop()
+  parts.tickets.leave()
   await Promise.all([drain(config, http, parts), fronts?.drain(config.shutdownTimeoutSecs * 500)])
   await keys.stop()
   await fronts?.close()

@@ -107,7 +107,7 @@ function keyNamed(keys: readonly VerifyKey[], kid: string | undefined): VerifyKe
 }
 
 /** The claims if each has its type: our own key may have signed other types in another version. */
-function claimsOf(payload: Metadata): TokenClaims | undefined {
+export function claimsOf(payload: Metadata): TokenClaims | undefined {
   const { sub, email, app_metadata, user_metadata, iat, exp, jti, iss, sid, amr } = payload
   const later = laterClaimsOf(payload)
   if (typeof sub !== 'string' || typeof email !== 'string' || typeof jti !== 'string') return undefined

@@ -262,6 +262,8 @@ export const limits = {
   streamTicketSecs: 60,
   /** Unused stream tickets at once. */
   streamTicketsMax: 100_000,
+  /** Bytes of the file by which stream tickets outlive a restart. */
+  streamTicketsFileBytes: 33_554_432,
   /** Hops of X-Forwarded-For that are read, from the right. */
   forwardedHopsMax: 32,
   /** Connections that are accepted however low the limit of open files is. */

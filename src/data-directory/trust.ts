@@ -11,6 +11,7 @@ const files: readonly string[] = [
   'root.key',
   'license-authority.seed',
   'address',
+  'stream-tickets',
 ]
 const folders = /^(?:shard-\d+|reshard)(?:\.tmp)?$/
 const storeFile = 'data.mdb'

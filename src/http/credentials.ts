@@ -33,6 +33,12 @@ const root: Principal = { id: 'root', scopes: new Set(['admin:*']), agents: [] }
 const anyone: Principal = { id: 'open', scopes: new Set(['admin:*']), agents: [] }
 const nobody: Principal = { id: 'nobody', scopes: new Set(), agents: [] }
 
+/** A principal that the settings alone make, by its id. @param open whether no credential is asked for */
+export function principalOfSettings(id: string, open: boolean): Principal | undefined {
+  if (id === root.id) return root
+  return open && id === anyone.id ? anyone : undefined
+}
+
 /** Whether a principal stands for every caller without a credential. */
 export function isUnknown(principal: Principal): boolean {
   return principal === anyone || principal === nobody

@@ -2,9 +2,12 @@ import { lstatSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
 import { makeDirectory } from '../base/durable-file.js'
+import { limits } from '../base/limits.js'
 import type { Logger } from '../base/log.js'
+import { pooledRandom } from '../base/random.js'
 import type { Config } from '../settings/config.js'
 import type { DataDirectory } from '../data-directory/data-directory.js'
+import { SealedJournal } from '../data-directory/sealed-journal.js'
 import type { LeaseMemory } from '../protocol/lease-memory.js'
 import { ReaderPool, type Readers } from '../dispatch/reader-pool.js'
 import type { ServerLog } from '../dispatch/server-log.js'
@@ -17,7 +20,7 @@ import { FrontSlices } from '../http/front-slices.js'
 import type { Bounds } from '../http/bounds.js'
 import { RequestCounts } from '../http/request-counts.js'
 import { StreamHub } from '../http/streams/hub.js'
-import { Tickets, type StreamTickets } from '../http/streams/tickets.js'
+import { Tickets, type StreamTickets, type TicketFile } from '../http/streams/tickets.js'
 import { OpenUploads } from '../http/uploads.js'
 
 /** The parts that carry out the requests of one front, made once. */
@@ -79,12 +82,16 @@ interface Made {
   told: PoolListener
   /** Of a node of a cluster. */
   lease: LeaseMemory | undefined
+  log: Logger
 }
 
 /** Makes them. */
-export function makeParts(config: Config, { directory, threads, told, lease, bounds, ...more }: Made): Parts {
+export function makeParts(
+  config: Config,
+  { directory, threads, told, lease, bounds, log, ...more }: Made,
+): Parts {
   const readers = new ReaderPool(directory.path, { told, lease })
-  const tickets = new Tickets(systemClock, config.streamsPerPrincipal)
+  const tickets = new Tickets(systemClock, config.streamsPerPrincipal, ticketFile(directory, log))
   const parts = makeFrontParts({
     shards: threads.shards,
     readers,
@@ -94,6 +101,24 @@ export function makeParts(config: Config, { directory, threads, told, lease, bou
     revokeTickets: (principalId) => tickets.revoke(principalId),
   })
   return { ...parts, ...more, threads, readers, tickets, pools: [readers] }
+}
+
+/**
+ * The file by which stream tickets outlive a restart. It opens neither after a restore nor with another root key, as what was
+ * issued before is not valid then.
+ */
+function ticketFile({ path, masterSeed, rootKeyDigest, tokenEra }: DataDirectory, log: Logger): TicketFile {
+  return new SealedJournal({
+    path: join(path, 'stream-tickets'),
+    masterSeed,
+    place: {
+      purpose: 'strandfast/stream-tickets/v1',
+      owner: Buffer.concat([rootKeyDigest, Buffer.from(String(tokenEra))]),
+    },
+    random: pooledRandom(),
+    bytesMax: limits.streamTicketsFileBytes,
+    failed: (error) => log.warn({ err: error }, 'stream tickets cannot be kept for the next start'),
+  })
 }
 
 /** Logs that threads of a pool do not start, or end. */

@@ -76,6 +76,11 @@ export function routedGate(own: LoginGate, routes: Routes): Pick<LoginGate, 'run
   }
 }
 
+/** The node that keeps a ticket may be starting again, and has it then. */
+const keeperAway = refuse('unavailable', 'The node that issued this ticket cannot be reached, try again', {
+  retryAfterSecs: 1,
+})
+
 /** What the tickets of a node need to know. */
 interface TicketsAround {
   node: string
@@ -91,7 +96,7 @@ export function routedTickets(own: Tickets, { node, apiKeys, peers, failed }: Ti
     const at = ticket.lastIndexOf('.')
     const name = Buffer.from(ticket.slice(0, Math.max(0, at)), 'base64url').toString()
     const kept = ticket.slice(at + 1)
-    return name === node ? { own, kept } : { link: peers.open.get(name), kept }
+    return name === node ? { own, kept } : { link: peers.open.get(name), isNamed: name !== '', kept }
   }
   return {
     issue(principal) {
@@ -99,8 +104,9 @@ export function routedTickets(own: Tickets, { node, apiKeys, peers, failed }: Ti
       return typeof ticket === 'string' ? `${Buffer.from(node).toString('base64url')}.${ticket}` : ticket
     },
     async redeem(ticket, use) {
-      const { own: here, link, kept } = placeOf(ticket)
+      const { own: here, link, isNamed, kept } = placeOf(ticket)
       if (here !== undefined) return here.redeem(kept, use)
+      if (link === undefined && isNamed) throw new RefusedError(keeperAway)
       const found = await link?.call('ticketRedeem', { ticket: kept, use })
       return found?.key === undefined ? found : apiKeys.ofId(found.id)
     },

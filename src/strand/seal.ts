@@ -7,6 +7,7 @@ export type SealPurpose =
   | 'strandfast/agent-seed/v1'
   | 'strandfast/kept-answer/v1'
   | 'strandfast/mail/v1'
+  | 'strandfast/stream-tickets/v1'
   | 'strandfast/cluster-state/v1'
   | 'strandfast/cluster-checkpoint/v1'
 

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { ask, headOf, newAgent, scopedKey } from '../support/http/answers.js'
+import { isCaughtUp, openStream } from '../support/http/events.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { BeforeRestart } from '../support/server/before-restart.js'
 import type { TestServer } from '../support/server/server.js'
@@ -175,4 +176,28 @@ describe('strands', () => {
 
 it('the server had nothing to log', () => {
   expect(server.stderr()).toBe('')
+})
+
+describe('a stream ticket', () => {
+  const opened = async (ticket: string) => {
+    const stream = await openStream(server, `/v1/agents/default/stream?ticket=${ticket}`, { key: null })
+    await stream.until(isCaughtUp)
+  }
+  const tickets = beforeKill.add(async () => {
+    const issue = () => ask(server, 'POST /v1/stream/tickets')
+    const [used, unused] = [(await issue()).body.ticket, (await issue()).body.ticket]
+    await opened(used)
+    return [used, unused]
+  })
+  before.add(() => Promise.all(tickets().map(opened)))
+
+  // A native EventSource sends the same URL again, and stops for good at anything but 200.
+  it('opens its stream again after a kill and after a stop in order, and no other', async () => {
+    for (const ticket of tickets()) {
+      await opened(ticket)
+      const other = await ask(server, `GET /v1/agents/other/stream?ticket=${ticket}`, { key: null })
+      expect(other.status).toBe(401)
+      expect(filesWith(server.dataDir, ticket)).toEqual([])
+    }
+  })
 })

@@ -76,14 +76,8 @@ export class UserTokens implements TokenIssuer {
       nowMs: this.#parts.clock(),
     })
     if (!verdict.ok) return verdict.reason === 'expired' ? expired : invalid
-    const user = userOf(namespace, verdict.claims)
-    const principal: UserPrincipal = {
-      id: `user:${namespace.id}:${user.claims.sub}`,
-      scopes: noScopes,
-      agents: [],
-      user,
-    }
-    return this.stillGood(user) ?? principal
+    const principal = principalOf(namespace, verdict.claims)
+    return this.stillGood(principal.user) ?? principal
   }
 
   /** Why a token that was valid no longer is: 401 token_expired or token_revoked. */
@@ -198,6 +192,12 @@ export class UserTokens implements TokenIssuer {
 
 /** Between the issuer and an organism's id in the `iss` of the organism's tokens. */
 const ORGANISMS = '/v1/organisms/'
+
+/** Who a user is that a token with these claims was found good for. */
+export function principalOf(namespace: Namespace, claims: TokenClaims): UserPrincipal {
+  const user = userOf(namespace, claims)
+  return { id: `user:${namespace.id}:${claims.sub}`, scopes: noScopes, agents: [], user }
+}
 
 /** A user with the claims that row policies use; one object for all commands of the token. */
 function userOf(namespace: Namespace, claims: TokenClaims): TokenUser {

@@ -1,8 +1,12 @@
 import { randomBytes } from 'node:crypto'
+import { claimsOf } from '../../auth/jwt.js'
+import type { Namespace } from '../../auth/namespace.js'
 import type { Clock } from '../../base/clock.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
+import { either, isFlag, isNumber, isText, members, optional } from '../../base/shape.js'
 import type { Principal, TicketIssuer } from '../../routes/route.js'
+import { principalOf } from '../auth/tokens.js'
 import { Shares } from './shares.js'
 
 /** Who opens a stream by a ticket: the address of the caller, and which stream, as path and query. */
@@ -28,10 +32,43 @@ interface Ticket {
   open: number
 }
 
+/** What outlives the process, by its ticket (src/data-directory/sealed-journal.ts). */
+export interface TicketFile {
+  read(): ReadonlyMap<string, unknown>
+  begin(source: { keys(): Iterable<string>; valueOf(ticket: string): object | undefined }): void
+  /** A ticket was changed, or is no more. */
+  note(ticket: string): void
+  close(): void
+}
+
+/** A ticket in the file. */
+interface KeptTicket {
+  /** `root`, `open`, or the id of a key; of a user the namespace and the claims of the token. */
+  holder: string | { namespace: Namespace; claims: object }
+  expiresAtMs: number
+  use?: TicketUse | undefined
+  /** Its stream was open: it did not expire then, and has its minute once the server is back. */
+  isOpen: boolean
+}
+
+const isUse = members<TicketUse>({ address: isText, stream: isText })
+const isKept = members<KeptTicket>({
+  holder: either(
+    isText,
+    members<{ namespace: Namespace; claims: object }>({
+      namespace: members<Namespace>({ id: isText, agent: isText }),
+      claims: members<object>({}),
+    }),
+  ),
+  expiresAtMs: isNumber,
+  use: optional(isUse),
+  isOpen: isFlag,
+})
+
 /**
- * Stream tickets, in memory. Each lives a minute. Its first use binds it to an address and a stream: a native EventSource
- * sends the same URL when it connects again. While its stream is open it does not expire, and at the end of the stream
- * its minute begins anew.
+ * Stream tickets, in memory, and in a file for the next process. Each lives a minute. Its first use binds it to an address
+ * and a stream: a native EventSource sends the same URL when it connects again. While its stream is open it does not
+ * expire, and at the end of the stream its minute begins anew.
  */
 export class Tickets implements StreamTickets {
   readonly #clock: Clock
@@ -44,12 +81,55 @@ export class Tickets implements StreamTickets {
   readonly #unused: Shares
   /** How many used ones without an open stream each principal has. */
   readonly #used: Shares
+  readonly #file: TicketFile | undefined
 
   /** @param perPrincipal unused tickets that one principal can have: as many as it can have open streams */
-  constructor(clock: Clock, perPrincipal: number) {
+  constructor(clock: Clock, perPrincipal: number, file?: TicketFile) {
     this.#clock = clock
+    this.#file = file
     this.#unused = new Shares(perPrincipal)
     this.#used = new Shares(perPrincipal)
+  }
+
+  /**
+   * Takes up the tickets of the process before, within the same bounds.
+   * @param known who a principal is now, by the id of a key that is in force, `root` or `open`
+   */
+  takeUp(known: (principalId: string) => Principal | undefined): void {
+    if (this.#file === undefined) return
+    const nowMs = this.#clock()
+    const found = [...this.#file.read()]
+      .flatMap(([ticket, kept]) => (isKept(kept) ? [{ ticket, ...kept }] : []))
+      .map(({ isOpen, expiresAtMs, ...one }) => ({
+        ...one,
+        expiresAtMs: isOpen ? this.#expiry() : expiresAtMs,
+      }))
+      .filter(({ expiresAtMs }) => expiresAtMs > nowMs && expiresAtMs <= this.#expiry())
+      .sort((left, right) => left.expiresAtMs - right.expiresAtMs)
+    for (const { ticket, holder, expiresAtMs, use } of found) {
+      const principal = typeof holder === 'string' ? known(holder) : userOf(holder)
+      const shares = use === undefined ? this.#unused : this.#used
+      if (principal === undefined || this.#waiting.size >= limits.streamTicketsMax) continue
+      if (shares.take(principal.id)) this.#waiting.set(ticket, { principal, expiresAtMs, use, open: 0 })
+    }
+    this.#file.begin({
+      keys: () => [...this.#waiting.keys(), ...this.#held.keys()],
+      valueOf: (ticket) => this.#kept(ticket),
+    })
+  }
+
+  /** Keeps the tickets as they are now: those of streams that the end of the server ends have their minute after it. */
+  leave(): void {
+    this.#file?.close()
+  }
+
+  #kept(ticket: string): KeptTicket | undefined {
+    const found = this.#waiting.get(ticket) ?? this.#held.get(ticket)
+    if (found === undefined) return undefined
+    const { principal, expiresAtMs, use, open } = found
+    const { id, user } = principal
+    const holder = user === undefined ? id : { namespace: user.namespace, claims: user.claims }
+    return { holder, expiresAtMs, use, isOpen: open > 0 }
   }
 
   /** A new ticket; 429 too_many_streams when the principal has too many unused ones, 503 when all together have. */
@@ -65,6 +145,7 @@ export class Tickets implements StreamTickets {
     }
     const ticket = randomBytes(24).toString('base64url')
     this.#waiting.set(ticket, { principal, expiresAtMs: this.#expiry(), use: undefined, open: 0 })
+    this.#file?.note(ticket)
     return ticket
   }
 
@@ -93,6 +174,7 @@ export class Tickets implements StreamTickets {
       this.#held.set(ticket, found)
     }
     found.open += 1
+    this.#file?.note(ticket)
     return () => {
       found.open -= 1
       // It may have been revoked meanwhile.
@@ -106,12 +188,15 @@ export class Tickets implements StreamTickets {
       if (principal.id === principalId) this.#drop(ticket)
     }
     for (const [ticket, { principal }] of this.#held) {
-      if (principal.id === principalId) this.#held.delete(ticket)
+      if (principal.id !== principalId) continue
+      this.#held.delete(ticket)
+      this.#file?.note(ticket)
     }
   }
 
   /** Has a used ticket wait for its next use, unless its principal has as many as it can have. */
   #wait(ticket: string, found: Ticket): void {
+    this.#file?.note(ticket)
     if (this.#waiting.size >= limits.streamTicketsMax || !this.#used.take(found.principal.id)) return
     found.expiresAtMs = this.#expiry()
     this.#waiting.set(ticket, found)
@@ -133,7 +218,14 @@ export class Tickets implements StreamTickets {
     const found = this.#waiting.get(ticket)
     if (found === undefined) return
     this.#waiting.delete(ticket)
+    this.#file?.note(ticket)
     const shares = found.use === undefined ? this.#unused : this.#used
     shares.give(found.principal.id)
   }
+}
+
+/** The user of a ticket that outlived the process; undefined where its token was of another version. */
+function userOf({ namespace, claims }: Exclude<KeptTicket['holder'], string>): Principal | undefined {
+  const found = claimsOf({ ...claims })
+  return found && principalOf(namespace, found)
 }

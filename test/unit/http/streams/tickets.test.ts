@@ -1,0 +1,123 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { rootNamespace } from '../../../../src/auth/namespace.js'
+import { createLogger } from '../../../../src/base/log.js'
+import { pooledRandom } from '../../../../src/base/random.js'
+import { SealedJournal } from '../../../../src/data-directory/sealed-journal.js'
+import { ApiKeys } from '../../../../src/http/auth/api-keys.js'
+import { principalOf } from '../../../../src/http/auth/tokens.js'
+import { Tickets } from '../../../../src/http/streams/tickets.js'
+import type { Principal } from '../../../../src/routes/route.js'
+import { Peers } from '../../../../src/server/peers.js'
+import { routedTickets } from '../../../../src/server/routed.js'
+
+let directory = ''
+let nowMs = 1_000_000
+
+beforeEach(() => {
+  nowMs = 1_000_000
+  directory = mkdtempSync(join(tmpdir(), 'strandfast-tickets-'))
+})
+afterEach(() => rmSync(directory, { recursive: true, force: true }))
+
+const key: Principal = { id: 'key_1', scopes: new Set(), agents: ['a'] }
+const gone: Principal = { ...key, id: 'key_2' }
+const user = principalOf(rootNamespace('default'), {
+  sub: 'u1',
+  email: 'ann@example.com',
+  app_metadata: { team: 'a' },
+  user_metadata: {},
+  iat: 1,
+  exp: 2_000_000_000,
+  jti: 'j',
+  iss: 'i',
+  sid: 's',
+  amr: ['pwd'],
+})
+const use = { address: '192.0.2.1', stream: 'a' }
+
+/** The tickets of a next process on the same directory. */
+function started(perPrincipal = 3): Tickets {
+  const journal = new SealedJournal({
+    path: join(directory, 'stream-tickets'),
+    masterSeed: Buffer.alloc(32),
+    place: { purpose: 'strandfast/stream-tickets/v1', owner: Buffer.alloc(0) },
+    random: pooledRandom(),
+    bytesMax: 1_000_000,
+    failed(error) {
+      throw error
+    },
+  })
+  const tickets = new Tickets(() => nowMs, perPrincipal, journal)
+  tickets.takeUp((id) => (id === key.id ? key : undefined))
+  return tickets
+}
+
+const issued = (tickets: Tickets, principal = key) => String(tickets.issue(principal))
+
+describe('tickets of a process that has ended', () => {
+  it('serve who they were made for, within the minute that they had', () => {
+    const first = started()
+    const tickets = [issued(first), issued(first, user), issued(first, gone)]
+    nowMs += 59_999
+    first.leave()
+    const next = started()
+    expect(tickets.map((ticket) => next.redeem(ticket, use))).toEqual([key, user, undefined])
+    next.leave()
+    nowMs += 60_000
+    expect(tickets.map((ticket) => started().redeem(ticket, use))).toEqual([undefined, undefined, undefined])
+  })
+
+  it('serve their address and stream only, and have a minute anew where their stream was open', () => {
+    const first = started()
+    const [open, closed] = [issued(first), issued(first)]
+    for (const ticket of [open, closed]) expect(first.redeem(ticket, use)).toBe(key)
+    const [, release] = [first.hold(open, key), first.hold(closed, key)]
+    release?.()
+    first.leave()
+    nowMs += 3_600_000
+    const next = started()
+    expect(next.redeem(closed, use)).toBeUndefined()
+    expect(next.redeem(open, { ...use, address: '192.0.2.2' })).toBeUndefined()
+    expect(next.redeem(open, { ...use, stream: 'b' })).toBeUndefined()
+    nowMs += 59_999
+    expect(next.redeem(open, use)).toBe(key)
+  })
+
+  it('count among those that their principal can have', () => {
+    const first = started(3)
+    const unused = [issued(first), issued(first), issued(first)]
+    first.leave()
+    const next = started(2)
+    expect(unused.map((ticket) => next.redeem(ticket, use) === key)).toEqual([true, true, false])
+    expect([issued(next), issued(next)].length).toBe(2)
+    expect(next.issue(key)).toMatchObject({ code: 'too_many_streams' })
+  })
+
+  it('are gone with their key', () => {
+    const first = started()
+    const [unused, open] = [issued(first), issued(first)]
+    first.redeem(open, use)
+    first.hold(open, key)
+    first.revoke(key.id)
+    first.leave()
+    const next = started()
+    for (const ticket of [unused, open]) expect(next.redeem(ticket, use)).toBeUndefined()
+  })
+})
+
+describe('a ticket of another node of a cluster', () => {
+  it('is answered 503 while that node cannot be reached, since it keeps it over its restart', async () => {
+    const log = createLogger('silent', 'test')
+    const peers = new Peers({ links: [], listener: { learn: async () => {}, restarted() {} }, log })
+    const apiKeys = new ApiKeys(() => {})
+    const tickets = routedTickets(new Tickets(() => nowMs, 1), { node: 'a', apiKeys, peers, failed() {} })
+    const own = String(await tickets.issue(key))
+    expect(await tickets.redeem(own, use)).toBe(key)
+    const other = `${Buffer.from('b').toString('base64url')}.${own.split('.')[1]}`
+    await expect(tickets.redeem(other, use)).rejects.toMatchObject({ refusal: { code: 'unavailable' } })
+    for (const none of ['nothing', '', '.']) expect(await tickets.redeem(none, use)).toBeUndefined()
+  })
+})
