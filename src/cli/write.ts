@@ -17,7 +17,8 @@ import { unpacked } from './unpacked.js'
 const USAGE = `Usage: strandfast write NAME [--data JSON] [--type TYPE] [--json]
 Writes records to the strand of NAME: those on standard input, one JSON object a line (gzipped too), or the one of --data. NAME is an
 agent, or a collection, which its first write makes. A line that is refused is named, and the others are written.
---type is the records' type. --json prints the answer to each record as a line of JSON, in place of the sum.
+--type is the records' type. --json prints the answer to each line as a line of JSON, in place of the sum: the record, or
+the error of one that is refused.
 ${SERVERS_USAGE}`
 
 /** Records of one batch; a batch is sent with what has arrived. */
@@ -128,7 +129,8 @@ async function writeLines(
   }
   for (const line of lines) {
     const item = itemOf(line)
-    if (typeof item === 'string') refuse(line.number, item, tally)
+    if (typeof item === 'string')
+      refuse({ line: line.number, code: 'validation_failed', detail: item }, { asked, tally })
     else {
       if (batch.length === BATCH_RECORDS_MAX || bytes + item.bytes > BATCH_LINES_BYTES_MAX) await send()
       batch.push(item)
@@ -152,7 +154,7 @@ async function writeBatch(
   } catch (error) {
     if (!(error instanceof ServiceError) || !refusals.has(error.status)) throw error
     if (items.length === 1) {
-      refuse(first.number, `${error.message} (${error.code})`, tally)
+      refuse({ line: first.number, code: error.code, detail: error.message }, { asked, tally })
       return
     }
     const half = Math.ceil(items.length / 2)
@@ -171,20 +173,24 @@ function itemOf({ number, bytes: line }: NumberedLine): Item | string {
 }
 
 function take(result: BatchItem, line: number, { asked, tally }: { asked: Asked; tally: Tally }): void {
-  if (asked.json) process.stdout.write(`${JSON.stringify({ ...result, timestamp: undefined })}\n`)
   if ('error' in result) {
-    refuse(line, `${result.error.detail} (${result.error.code})`, tally)
+    refuse({ line, ...result.error }, { asked, tally })
     return
   }
+  if (asked.json) process.stdout.write(`${JSON.stringify({ ...result, timestamp: undefined })}\n`)
   tally.written++
   tally.firstSeq ??= result.seq
   tally.lastSeq = result.seq
   tally.head = result.content_hash
 }
 
-function refuse(line: number, why: string, tally: Tally): void {
+function refuse(
+  { line, code, detail }: { line: number; code: string; detail: string },
+  { asked, tally }: { asked: Asked; tally: Tally },
+): void {
   tally.refused++
-  process.stderr.write(printable(`Line ${line} was not written: ${why}`) + '\n')
+  if (asked.json) process.stdout.write(`${JSON.stringify({ line, error: { code, detail } })}\n`)
+  process.stderr.write(printable(`Line ${line} was not written: ${detail} (${code})`) + '\n')
 }
 
 function tell({ name, json }: Asked, { written, refused, firstSeq, lastSeq, head }: Tally): void {

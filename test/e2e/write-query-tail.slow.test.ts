@@ -97,6 +97,13 @@ describe('strandfast write', () => {
       undefined,
     ])
     expect(await bodiesOf(['mixed', '--oldest'])).toEqual([{ good: 1 }, { good: 2 }])
+    // A program that waits for an answer to each line would wait for ever (docs/PIPELINES.md, rsyslog).
+    const [, answers] = await run(['write', 'mixed', '--json'], input)
+    const each: { seq?: number; line?: number }[] = answers
+      .trimEnd()
+      .split('\n')
+      .map((text) => JSON.parse(text))
+    expect(each.map(({ seq, line }) => line ?? seq).toSorted()).toEqual([2, 3, 3, 4, 4, 5])
   })
 
   it('says in one line where no such server is, and refuses wrong usage', async () => {
