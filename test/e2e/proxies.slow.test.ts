@@ -1,0 +1,153 @@
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ask } from '../support/http/answers.js'
+import { eventually } from '../support/eventually.js'
+import { leftOut } from '../support/faults/rounds.js'
+import { freePort } from '../support/server/free-port.js'
+import { startServer, type TestServer } from '../support/server/server.js'
+
+/* What docs/OPERATIONS.md, Behind a proxy, says, done with real proxies. */
+
+const page = readFileSync(join(import.meta.dirname, '../../docs/OPERATIONS.md'), 'utf8')
+const section = page.split('\n## Behind a proxy\n')[1]?.split('\n## ')[0] ?? ''
+
+let folder = ''
+let server: TestServer
+let proxyUrl = ''
+let started: ChildProcess[] = []
+let env: Record<string, string> = {}
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'strandfast-proxies-'))
+  started = []
+  env = { SERVICE_PORT: String(await freePort()), SERVICE_TRUSTED_PROXIES: '127.0.0.1/32' }
+  server = await startServer({ env })
+  proxyUrl = `http://127.0.0.1:${await freePort()}`
+})
+afterEach(async () => {
+  for (const child of started) {
+    child.kill()
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+  await server.stop()
+  rmSync(folder, { recursive: true })
+})
+
+/** The block of the section in a language, with the ports of this test. */
+function blockOf(language: string): string {
+  const block = new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``).exec(section)?.[1] ?? ''
+  expect(block).toContain('127.0.0.1:8787')
+  return block.replaceAll('127.0.0.1:8787', new URL(server.url).host)
+}
+
+function start(program: string, args: string[]): ChildProcess {
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  started.push(child)
+  return child
+}
+
+/** Waits until the proxy passes requests on. */
+const untilReady = () =>
+  eventually(async () => (await fetch(`${proxyUrl}/readyz`).catch(() => undefined))?.status === 200)
+
+function isMissing(program: string): string | undefined {
+  try {
+    execFileSync(program, ['-v'], { stdio: 'ignore' })
+    return undefined
+  } catch {
+    return program
+  }
+}
+
+describe.skipIf(leftOut(isMissing('nginx')))('behind nginx', () => {
+  it('a native EventSource goes on over a kill of the server, where it would stop for good at a 502', async () => {
+    const own = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${folder}/${name};`,
+    )
+    const file = join(folder, 'nginx.conf')
+    writeFileSync(
+      file,
+      `daemon off; pid ${folder}/pid; error_log ${folder}/error.log; events {}
+       http { access_log off; ${own.join(' ')} server { listen ${new URL(proxyUrl).host}; ${blockOf('nginx')} } }`,
+    )
+    start('nginx', ['-c', file, '-e', `${folder}/error.log`])
+    await untilReady()
+    const proxied = { ...server, url: proxyUrl }
+    const write = (n: number) => ask(proxied, 'POST /v1/collections/seen/records', { body: { data: { n } } })
+    await write(0)
+    const { body } = await ask(proxied, 'POST /v1/stream/tickets')
+    const stream = `${proxyUrl}/v1/agents/seen/stream?ticket=${body.ticket}`
+    const reader = start(process.execPath, [
+      '--no-warnings',
+      '--experimental-eventsource',
+      '-e',
+      readerOf(stream),
+    ])
+    let said = ''
+    reader.stdout?.on('data', (bytes: Buffer) => (said += bytes.toString()))
+    const says = (text: string) => eventually(() => Promise.resolve(said.includes(text)))
+    await says('open')
+    await write(1)
+    await says('n=1')
+    await server.halt('SIGKILL')
+    await says('error 0')
+    const away = await fetch(stream)
+    expect([away.status, away.headers.get('content-type'), await away.text()]).toEqual([
+      200,
+      'text/event-stream',
+      'retry: 2000\n\n',
+    ])
+    expect((await fetch(`${proxyUrl}/v1/agents`)).status).toBe(502)
+    // It has opened the empty stream, and waits to open it again.
+    await eventually(() => Promise.resolve((said.match(/open/g) ?? []).length > 1))
+    server = await startServer({ env, dataDir: server.dataDir })
+    await write(2)
+    await says('n=2')
+    expect(said).not.toContain('error 2')
+    expect(said.match(/n=\d/g)).toEqual(['n=1', 'n=2'])
+  })
+})
+
+/** A program that prints what an EventSource says: `error 0` where it connects again, `error 2` where it has stopped. */
+function readerOf(stream: string): string {
+  // Node's pause before it connects again keeps no process alive.
+  return `setInterval(() => {}, 1_000)
+    const source = new EventSource(${JSON.stringify(stream)})
+    source.onopen = () => console.log('open')
+    source.onerror = () => console.log('error ' + source.readyState)
+    source.addEventListener('record', ({ data }) => console.log('n=' + JSON.parse(data).payload.n))`
+}
+
+describe.skipIf(leftOut(isMissing('haproxy')))('behind HAProxy', () => {
+  const oneLine = () => /`(option httpchk GET \/readyz HTTP\/1\.1[^`]+)`/.exec(section)?.[1] ?? ''
+
+  async function startHaproxy(backend: string): Promise<void> {
+    const file = join(folder, 'haproxy.cfg')
+    const defaults = 'mode http\n  timeout connect 2s\n  timeout client 1m\n  timeout server 1m'
+    const front = `bind ${new URL(proxyUrl).host}\n  default_backend strandfast`
+    writeFileSync(file, `defaults\n  ${defaults}\n\nfrontend front\n  ${front}\n\n${backend}\n`)
+    start('haproxy', ['-db', '-f', file])
+    await eventually(async () => (await fetch(proxyUrl).catch(() => undefined)) !== undefined)
+  }
+
+  it.each([
+    ['as shown', (block: string) => block],
+    ['in one line', (block: string) => block.replace(/ {2}option httpchk\n.*\n/, `  ${oneLine()}\n`)],
+  ])('a server is found by a check of HTTP/1.1: %s', async (_name, change) => {
+    const block = change(blockOf('haproxy'))
+    expect(block).toContain('HTTP/1.1')
+    await startHaproxy(block.replace(/ check$/m, ' check inter 100ms rise 1 fall 1'))
+    await untilReady()
+    expect((await ask({ ...server, url: proxyUrl }, 'GET /v1/agents')).status).toBe(200)
+  })
+
+  it('a check of HTTP/1.0 finds no server', async () => {
+    const block = blockOf('haproxy').replace(/ {2}option httpchk\n.*\n/, '  option httpchk GET /readyz\n')
+    await startHaproxy(block.replace(/ check$/m, ' check inter 100ms rise 1 fall 1'))
+    await eventually(async () => (await fetch(`${proxyUrl}/readyz`)).status === 503)
+  })
+})
