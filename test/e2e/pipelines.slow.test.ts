@@ -1,6 +1,6 @@
 import { execFile, execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -29,12 +29,25 @@ beforeAll(async () => {
 })
 afterAll(() => server.stop())
 
-/** The first block of a section, with the key in its place. */
-function blockOf(title: string, url = server.url): string {
+/** A block of a section, the first unless its place is named, with the key in its place. */
+function blockOf(title: string, { url = server.url, place = 0, by = key } = {}): string {
   const section = page.split(`\n## ${title}\n`)[1]?.split('\n## ')[0] ?? ''
-  const block = /```\w+\n([\s\S]*?)```/.exec(section)?.[1] ?? ''
-  expect(block, title).toContain('KEY')
-  return block.replaceAll('KEY', key).replaceAll(shownUrl, url)
+  const block = [...section.matchAll(/```\w+\n([\s\S]*?)```/g)][place]?.[1] ?? ''
+  expect(block, title).not.toBe('')
+  // Not in the name of a variable.
+  return block.replaceAll(/\bKEY\b/g, by).replaceAll(shownUrl, url)
+}
+
+/** A key for `strandfast write`, in place of that for ingest. */
+const writerKey = async (of: TestServer) => (await scopedKey(of, ['records:write'], ['logs-*'])).key
+
+/** A folder with a command `strandfast`, the built program. */
+function folderWithCommand(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'strandfast-pipelines-'))
+  const program = join(import.meta.dirname, '../../dist/program/strandfast.js')
+  const text = `#!/bin/sh\nexec ${process.execPath} ${program} "$@"\n`
+  writeFileSync(join(folder, 'strandfast'), text, { mode: 0o755 })
+  return folder
 }
 
 async function payloads(agent: string, of = server): Promise<Record<string, unknown>[]> {
@@ -58,6 +71,25 @@ describe('curl', () => {
       { line: 2, code },
       { MESSAGE: 'two' },
     ])
+  })
+})
+
+describe('a client that waits to be asked for its password', () => {
+  const url = () => `${server.url}/v1/ingest/logs-asked?dedupe=body`
+  it.each([
+    [
+      'curl',
+      () => ['--anyauth', '-sS', '--fail-with-body', '-u', `any:${key}`, '--data-binary', '{"n":1}', url()],
+    ],
+    ['wget', () => ['-qO-', '--user=any', `--password=${key}`, '--post-data={"n":1}', url()]],
+  ])('is asked for it: %s', async (program, args) => {
+    const header = '--header=Content-Type: application/json'
+    const { stdout } = await promisify(execFile)(program, [
+      ...args(),
+      ...(program === 'curl' ? ['-H', 'Content-Type: application/json'] : [header]),
+    ])
+    expect(JSON.parse(stdout)).toEqual(expect.any(Object))
+    expect(await payloads('logs-asked')).toEqual([{ n: 1 }])
   })
 })
 
@@ -160,6 +192,118 @@ describe('a body as the encoder writes it', () => {
   })
 })
 
+describe('winston', () => {
+  it('has a batch accepted whole', async () => {
+    const block = blockOf('winston')
+    const path = /path: '([^']+)'/.exec(block)?.[1] ?? ''
+    const authorization = /Authorization: '([^']+)'/.exec(block)?.[1] ?? ''
+    const body = readFileSync(join(import.meta.dirname, '../fixtures/pipelines/winston.body'), 'utf8')
+    const headers = { authorization, 'content-type': 'application/json' }
+    const answer = await fetch(server.url + path, { method: 'POST', headers, body })
+    expect([answer.status, await answer.json()]).toMatchObject([200, { accepted: 2, rejected: 0 }])
+    expect(await payloads('logs-winston')).toEqual(JSON.parse(body))
+  })
+})
+
+describe('pino', () => {
+  it('has its lines written by the program beside it', async () => {
+    const folder = folderWithCommand()
+    const app = `require(${JSON.stringify(join(import.meta.dirname, '../../node_modules/pino'))})().info({ n: 1 }, 'hello')`
+    writeFileSync(join(folder, 'app.js'), `${app}\nconsole.log('no JSON')\n`)
+    const command = blockOf('pino', { by: await writerKey(server) })
+    const env = { ...process.env, PATH: `${folder}:${process.env['PATH']}` }
+    const ran = promisify(execFile)('bash', ['-c', command], { cwd: folder, env })
+    // The line that is no JSON is named, and makes the exit code 1. Which of the two is the first depends on pino.
+    const stderr = await ran.then(
+      () => '',
+      (error: { stderr: string }) => error.stderr,
+    )
+    rmSync(folder, { recursive: true })
+    expect(stderr).toMatch(/^Line [12] was not written/)
+    expect(await payloads('logs-pino')).toMatchObject([{ level: 30, n: 1, msg: 'hello' }])
+  })
+})
+
+// Debian has it or syslog-ng, so .ci/install unpacks it beside that.
+const rsyslog = ['/opt/rsyslog/usr/sbin/rsyslogd', '/usr/sbin/rsyslogd'].find((path) => existsSync(path))
+
+describe.skipIf(leftOut(rsyslog === undefined ? 'rsyslogd (rsyslog)' : undefined))('rsyslog', () => {
+  it('delivers each message once over a kill of the server, and at least once over one of the program', async () => {
+    const folder = folderWithCommand()
+    const port = await freePort()
+    const syslogPort = await freePort()
+    const env = { SERVICE_PORT: String(port) }
+    let killed = await startServer({ env })
+    const { dataDir } = killed
+    const about = { url: killed.url, by: await writerKey(killed) }
+    const script = join(folder, 'strandfast.sh')
+    const command = blockOf('rsyslog', { ...about, place: 1 })
+    writeFileSync(script, command.replace('\n', `\nexport PATH="${folder}:$PATH"\n`), { mode: 0o700 })
+    const config = blockOf('rsyslog', about)
+      .replace('port="5141"', `port="${syslogPort}"`)
+      .replace('/etc/rsyslog.d/strandfast.sh', script)
+      .replace('/var/spool/rsyslog', folder)
+    const logger = startRsyslog(folder, config)
+    const numbers = (from: number, count: number) => Array.from({ length: count }, (_none, n) => from + n)
+    const send = (ns: number[]) =>
+      sendLines(
+        syslogPort,
+        ns.map((n) => `<34>1 2026-11-22T20:00:00Z web-1 app 7 - - n=${n} "é"\n`).join(''),
+        logger,
+      )
+    const arrived = async () =>
+      (await payloads('logs-rsyslog', killed)).map((row) => Number(/n=(\d+)/.exec(`${row['message']}`)?.[1]))
+    try {
+      await send(numbers(0, 200))
+      await eventually(async () => (await arrived()).length >= 20)
+      await killed.halt('SIGKILL')
+      killed = await startServer({ env, dataDir })
+      await eventually(async () => (await arrived()).length >= 200)
+      expect(await arrived()).toEqual(numbers(0, 200))
+      const first = (await payloads('logs-rsyslog', killed))[0]
+      expect(first).toMatchObject({
+        host: 'web-1',
+        program: 'app',
+        pid: '7',
+        severity: 'crit',
+        message: 'n=0 "é"',
+      })
+      await send(numbers(200, 50))
+      await eventually(async () => (await arrived()).length >= 210)
+      killBelow(logger.pid ?? 0)
+      await eventually(async () => new Set(await arrived()).size === 250)
+    } finally {
+      logger.kill()
+      await once(logger, 'exit')
+      await killed.stop()
+      rmSync(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+function startRsyslog(folder: string, config: string): ChildProcess {
+  const file = join(folder, 'rsyslog.conf')
+  writeFileSync(file, config)
+  const lib = join(rsyslog ?? '', '../../lib')
+  const modules = readdirSync(lib)
+    .map((name) => join(lib, name, 'rsyslog'))
+    .find((path) => existsSync(path))
+  return spawn(rsyslog ?? '', ['-n', '-M', modules ?? '', '-f', file, '-i', join(folder, 'pid')], {
+    stdio: 'ignore',
+  })
+}
+
+/** Kills what a process has started, and what that has. */
+function killBelow(pid: number): void {
+  for (const thread of readdirSync(`/proc/${pid}/task`)) {
+    const children = readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').match(/\d+/g) ?? []
+    for (const child of children.map(Number)) {
+      killBelow(child)
+      process.kill(child, 'SIGKILL')
+    }
+  }
+}
+
 const syslogNg = ['/usr/sbin/syslog-ng', '/usr/local/sbin/syslog-ng'].find((path) => existsSync(path))
 const missing = hasHttp() ? undefined : 'syslog-ng with its HTTP module (syslog-ng-core, syslog-ng-mod-http)'
 
@@ -177,8 +321,10 @@ describe.skipIf(leftOut(missing))('syslog-ng', () => {
     const env = { SERVICE_PORT: String(port) }
     let away = await startServer({ env })
     const { dataDir } = away
-    key = (await scopedKey(away, ['ingest'], ['logs-*'])).key
-    const block = blockOf('syslog-ng', away.url)
+    const block = blockOf('syslog-ng', {
+      url: away.url,
+      by: (await scopedKey(away, ['ingest'], ['logs-*'])).key,
+    })
     await away.halt()
     const config = block.replace('port(5140)', `port(${syslogPort})`).replace('/var/lib/syslog-ng', directory)
     const logger = startSyslogNg(directory, config)
