@@ -1,6 +1,7 @@
 import { conditionLimits } from '../base/condition-limits.js'
 import type { Fault } from '../base/errors.js'
-import { type Condition, type Effort, fieldOf, matchesAny } from '../strand/condition.js'
+import { type Condition, type Effort, matchesAny } from '../strand/condition.js'
+import { fieldOf, fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { isGranted } from '../strand/record-type.js'
 import type { TokenClaims } from './jwt.js'
 
@@ -193,16 +194,26 @@ export function policyFaults(policies: readonly Policy[]): Fault[] {
 }
 
 /**
- * Which lists of policies are too long to be set, or name a placeholder twice. Imported strands can have such ones from
- * before that was refused.
+ * What else is wrong with policies that are to be set: lists that are too long or name a placeholder twice, and fields
+ * that begin with `/` and are no JSON Pointer. Imported strands can have such ones from before that was refused.
  */
-export function listFaults(policies: readonly Policy[]): Fault[] {
+export function newerFaults(policies: readonly Policy[]): Fault[] {
   return policies.flatMap(({ conditions }, index) =>
-    conditions.flatMap(({ op, value }, place) => {
+    conditions.flatMap(({ field, op, value }, place) => {
+      const pointer = `/policies/${index}/conditions/${place}`
       const detail = op === 'in' && Array.isArray(value) ? listFault(value) : undefined
-      return detail === undefined ? [] : [fault(`/policies/${index}/conditions/${place}/value`, detail)]
+      return [
+        ...(field.startsWith('/') && !leadsToField(field)
+          ? [fault(`${pointer}/field`, fieldPathDetail)]
+          : []),
+        ...(detail === undefined ? [] : [fault(`${pointer}/value`, detail)]),
+      ]
     }),
   )
+}
+
+function leadsToField(path: string): boolean {
+  return fieldSteps(path)?.includes('__proto__') === false
 }
 
 function listFault(items: readonly unknown[]): string | undefined {
@@ -214,9 +225,7 @@ function listFault(items: readonly unknown[]): string | undefined {
 
 function conditionFaults({ field, op, value }: Condition, pointer: string): Fault[] {
   const faults: Fault[] = []
-  if (field.split('.').some((step) => step === '' || step === '__proto__')) {
-    faults.push(fault(`${pointer}/field`, 'Expected a dotted path of names'))
-  }
+  if (!field.startsWith('/') && !leadsToField(field)) faults.push(fault(`${pointer}/field`, fieldPathDetail))
   if (!isPlaceholder(value)) {
     const detail = literalFault(op, value)
     if (detail !== undefined) faults.push(fault(`${pointer}/value`, detail))

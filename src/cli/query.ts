@@ -13,6 +13,7 @@ const USAGE = `Usage: strandfast query NAME [--where CONDITION]… [--type TYPE]
 Prints records of an agent or a collection as lines of JSON, the newest first or, with --oldest, the oldest: 20, or --limit.
 CONDITION compares a field of the body, all must hold: 'celsius>20', 'sensor=roof', 'place.floor<=3', 'state!=new',
 'state in ["new","open"]', 'note' (it is there), '!note' (it is not). A value is JSON where it can be, otherwise text.
+A field that begins with / is a JSON Pointer: '/labels/app.kubernetes.io~1name=web'.
 TIME is ISO 8601 or Unix milliseconds. TYPE may end in *.
 ${SERVERS_USAGE}`
 
@@ -39,7 +40,9 @@ export async function queryCommand(args: string[]): Promise<number> {
   const asked = help ? '' : readAsked(args)
   if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
   const { name, limit, body, urls, key } = asked
-  const records = new ServiceClient({ url: urls, apiKey: key }).agent(name).queryAll(body)
+  const records = new ServiceClient({ url: urls, apiKey: key }).agent(name).queryAll(body, {
+    onWarning: (warning) => process.stderr.write(`${printable(warning)}\n`),
+  })
   try {
     let left = limit
     for await (const { data: _same, timestamp: _date, ...record } of records) {

@@ -40,12 +40,19 @@ export interface AsOfOptions extends CallOptions {
   cursor?: string | undefined
 }
 
+/** Options of queryAll. */
+export interface QueryAllOptions extends CallOptions {
+  /** Called once with each of the `warnings` of the pages. */
+  onWarning?: ((warning: string) => void) | undefined
+}
+
 type BareAsOf<T> = Omit<AsOfResponse<T>, 'records'> & { records: BareRecord<T>[] }
 
 /** The answer to a query: records, or a head. */
 type BareQueryResult<T> = Partial<Bare<ChainHeadResponse>> & {
   records?: BareRecord<T>[]
   next_cursor?: string | null
+  warnings?: string[]
 }
 
 /** Where a handle's writes go: a collection is made at its first write, an agent must exist. */
@@ -144,9 +151,14 @@ export class CollectionHandle<T = Record<string, unknown>> {
   /** Every record of a query, page after page; `limit` is the size of a page. */
   async *queryAll(
     body: PagedQueryBody<T>,
-    options: CallOptions = {},
+    options: QueryAllOptions = {},
   ): AsyncGenerator<NucleotideRecord<T>, void> {
+    const warned = new Set<string>()
     for (let page = await this.query(body, options); ;) {
+      for (const warning of page.warnings ?? []) {
+        if (!warned.has(warning)) options.onWarning?.(warning)
+        warned.add(warning)
+      }
       yield* page.records
       const cursor = page.next_cursor
       if (cursor === null) return

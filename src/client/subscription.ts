@@ -34,7 +34,7 @@ export interface SubscribeOptions extends SubscriptionCallbacks {
 
 /** Options of a subscription to one agent. */
 export interface SubscribeAgentOptions extends SubscribeOptions {
-  /** Only events whose body contains this field. */
+  /** Only events whose body contains this field: names with dots between them, or a JSON Pointer. */
   filter?: string | undefined
 }
 
@@ -42,7 +42,7 @@ export interface SubscribeAgentOptions extends SubscribeOptions {
 export interface SubscribeGlobalOptions extends SubscribeOptions {
   /** Only these agents. */
   agents?: readonly string[] | undefined
-  /** Only events whose body contains this field. */
+  /** Only events whose body contains this field: names with dots between them, or a JSON Pointer. */
   filter?: string | undefined
 }
 

@@ -92,6 +92,8 @@ export interface ChainHeadResponse extends agents.ChainHead, Dated {}
 export interface SaqlQueryResult<T = Record<string, unknown>> extends Partial<ChainHeadResponse> {
   records: NucleotideRecord<T>[]
   next_cursor: string | null
+  /** Conditions that compare a number with text, or text with a number, which never matches. */
+  warnings?: string[]
 }
 
 /** Whose a credential is, and what it may do. */

@@ -249,6 +249,8 @@ export interface RowsOutcome {
   kind: 'rows'
   rows: Uint8Array[]
   cursor?: PageCursor
+  /** Of a query: the conditions, by their places, that compare a number with a record's text, or the reverse. */
+  mismatched?: number[]
 }
 
 /** Events for one stream; `end` when they reach the last commit, so that the next one comes as an event. */

@@ -1,4 +1,4 @@
-import { listFaults, policyFaults } from '../auth/row-policy.js'
+import { newerFaults, policyFaults } from '../auth/row-policy.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../wire/policies.js'
@@ -34,7 +34,7 @@ function replaceCommand(request: RouteRequest): AddressedCommand | Refusal {
   const body = policiesBody.bytes(request.body)
   if ('code' in body) return body
   const { policies } = body.value
-  const faults = [...policyFaults(policies), ...listFaults(policies)]
+  const faults = [...policyFaults(policies), ...newerFaults(policies)]
   const [first] = faults
   if (first !== undefined) {
     return refuse('validation_failed', `${first.detail} at ${first.pointer}`, { faults })

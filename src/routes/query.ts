@@ -3,6 +3,8 @@ import { limits } from '../base/limits.js'
 import type { Outcome } from '../protocol/messages.js'
 import type { UserAccess } from '../protocol/command-options.js'
 import type { RecordQuery } from '../protocol/record-messages.js'
+import { comparedType, type Condition } from '../strand/condition.js'
+import { fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { sayWhere } from '../strand/json-fault.js'
 import { readJson } from '../strand/json.js'
 import { momentLower, momentUpper } from '../strand/moment.js'
@@ -99,15 +101,8 @@ function rangeQuery(
     limit: body.limit ?? limits.pageRowsDefault,
   }
   if (body.where !== undefined) {
-    const tooLong = body.where.findIndex(
-      ({ op, value }) => op === 'in' && itemsOf(value) > limits.whereItemsMax,
-    )
-    if (tooLong >= 0) {
-      return faultyParameter(
-        `/where/${tooLong}/value`,
-        `Expected at most ${limits.whereItemsMax} items with in`,
-      )
-    }
+    const fault = whereFault(body.where)
+    if (fault !== undefined) return fault
     command.where = body.where
   }
   if (body.types !== undefined) command.types = body.types
@@ -129,8 +124,17 @@ function rangeQuery(
   return command
 }
 
-function itemsOf(value: unknown): number {
-  return Array.isArray(value) ? value.length : 0
+function whereFault(where: readonly Condition[]): Refusal | undefined {
+  for (const [place, { field, op, value }] of where.entries()) {
+    if (fieldSteps(field) === undefined) return faultyParameter(`/where/${place}/field`, fieldPathDetail)
+    if (op === 'in' && Array.isArray(value) && value.length > limits.whereItemsMax) {
+      return faultyParameter(
+        `/where/${place}/value`,
+        `Expected at most ${limits.whereItemsMax} items with in`,
+      )
+    }
+  }
+  return undefined
 }
 
 function badMoment(pointer: string): Refusal {
@@ -140,15 +144,30 @@ function badMoment(pointer: string): Refusal {
 async function rows(command: RecordQuery | Refusal, context: RouteContext): Promise<Answer | Refusal> {
   if ('code' in command) return command
   const page = await recordPage(command, context)
-  return 'code' in page ? page : resultPage(page.rows, page.nextCursor)
+  if ('code' in page) return page
+  const { where = [] } = command
+  const warnings = where.flatMap((condition, place) =>
+    page.mismatched.has(place) ? [mismatchWarning(condition, place)] : [],
+  )
+  return resultPage(page.rows, page.nextCursor, warnings)
+}
+
+function mismatchWarning(condition: Condition, place: number): string {
+  const [compared, found] = comparedType(condition) === 'number' ? ['a number', 'text'] : ['text', 'a number']
+  return `/where/${place} compares ${condition.field} with ${compared}, but some records have ${found} there, which never matches`
+}
+
+/** Rows, where the next page begins, and the conditions of the query that met records of another type, by their places. */
+interface RecordPage {
+  rows: Uint8Array[]
+  nextCursor: string | null
+  mismatched: ReadonlySet<number>
 }
 
 /** Goes on over pages that end early until the page is full, the strand is through, or enough was looked at. */
-export async function recordPage(
-  command: RecordQuery,
-  context: RouteContext,
-): Promise<{ rows: Uint8Array[]; nextCursor: string | null } | Refusal> {
+export async function recordPage(command: RecordQuery, context: RouteContext): Promise<RecordPage | Refusal> {
   const found: Uint8Array[] = []
+  const mismatched = new Set<number>()
   let next: RecordQuery = command
   let bytes = 0
   for (let page = 0; page < PAGES_MAX; page++) {
@@ -162,18 +181,24 @@ export async function recordPage(
       found.push(row)
       bytes += row.length
     }
-    if (outcome.cursor === undefined) return { rows: found, nextCursor: null }
+    for (const place of outcome.mismatched ?? []) mismatched.add(place)
+    if (outcome.cursor === undefined) return { rows: found, nextCursor: null, mismatched }
     next = { ...command, cursor: outcome.cursor }
     // What was found waits in memory for the next part, beside that of everybody else.
     if (found.length >= command.limit || bytes >= limits.pageEnoughBytes) break
   }
   const { cursor } = next
   const nextCursor = cursor === undefined ? null : encodeCursor([cursor.nextSeq, cursor.asOfSeq])
-  return { rows: found, nextCursor }
+  return { rows: found, nextCursor, mismatched }
 }
 
-function resultPage(found: readonly Uint8Array[], nextCursor: string | null): Answer {
-  const end = `],"next_cursor":${JSON.stringify(nextCursor)}}`
+function resultPage(
+  found: readonly Uint8Array[],
+  nextCursor: string | null,
+  warnings: readonly string[] = [],
+): Answer {
+  const warned = warnings.length === 0 ? '' : `,"warnings":${JSON.stringify(warnings)}`
+  const end = `],"next_cursor":${JSON.stringify(nextCursor)}${warned}}`
   return { status: 200, body: joinRows('{"records":[', found, end) }
 }
 

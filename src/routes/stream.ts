@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import { fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { momentLower } from '../strand/moment.js'
 import { first, reading, second } from '../wire/example-values.js'
 import { StreamTicket } from '../wire/strand.js'
@@ -11,7 +12,10 @@ import type { HandlerRoute, RouteRequest, StreamRequest, StreamRoute } from './r
 const since = Type.String({
   description: 'Replay from this moment before going live: HLC, ISO 8601 or Unix ms',
 })
-const filter = Type.String({ description: 'Only payloads that have this field' })
+const filter = Type.String({
+  description:
+    'Only payloads that have this field: its name, names with dots between them, or a JSON Pointer (RFC 6901), which begins with /',
+})
 const last_event_id = Type.String({
   description: 'The id of the last event that was seen, in place of the header Last-Event-ID, which beats it',
 })
@@ -115,7 +119,10 @@ function streamRequest(
   const cursor = request.headers.lastEventId || request.query.get('last_event_id') || ''
   if (cursor !== '') stream.cursor = cursor
   const filter = request.query.get('filter')
-  if (filter !== null && filter !== '') stream.filter = filter
+  if (filter !== null && filter !== '') {
+    if (fieldSteps(filter) === undefined) return faultyParameter('?filter', fieldPathDetail)
+    stream.filter = filter
+  }
   return stream
 }
 

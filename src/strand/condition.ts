@@ -1,5 +1,6 @@
 import { assert } from '../base/assert.js'
 import { asBuffer } from '../base/bytes.js'
+import { storedSteps } from './field-path.js'
 import { canonicalJson } from './json.js'
 import { Fields, type Span } from './json-fields.js'
 
@@ -8,7 +9,7 @@ export const operators = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists'] 
 
 export type Operator = (typeof operators)[number]
 
-/** One comparison: a dotted path into a record's body, an operator and a literal. */
+/** One comparison: a path to a field of a record's body (src/strand/field-path.ts), an operator and a literal. */
 export interface Condition {
   field: string
   op: Operator
@@ -33,6 +34,18 @@ export function matchesAll(
 }
 
 /**
+ * The same; or the place of the first condition that does not hold, if it compares a number with text or text with a
+ * number, which are never equal, nor one less than the other.
+ */
+export function compareAll(
+  body: Uint8Array,
+  conditions: readonly Condition[],
+  effort: Effort,
+): boolean | number {
+  return conditions.length === 0 || preparedOf(conditions, () => [conditions]).compare(body, effort)
+}
+
+/**
  * True when every condition of one of the choices holds for a body in canonical JSON.
  * @param open which of them count; all when absent
  */
@@ -45,15 +58,14 @@ export function matchesAny(
   return lists.matches(body, effort, open)
 }
 
-/** The member at a dotted path; `undefined` when there is none. Only own members count, array places included. */
-export function fieldOf(body: unknown, path: string): unknown {
-  let at = body
-  for (const step of path.split('.')) {
-    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, step)) return undefined
-    if (Array.isArray(at) && step === 'length') return undefined
-    at = Reflect.get(at, step)
-  }
-  return at
+type ComparedType = 'number' | 'string' | undefined
+
+/** The JSON type that a condition compares with, if that is a number or text, or a list of one of them. */
+export function comparedType({ op, value }: Condition): ComparedType {
+  const [first, ...others]: unknown[] = op === 'in' && Array.isArray(value) ? value : [value]
+  const type = typeof first
+  if (op === 'exists' || (type !== 'number' && type !== 'string')) return undefined
+  return others.every((one) => typeof one === type) ? type : undefined
 }
 
 /** Prepared lists of conditions, kept as long as the caller keeps the list. */
@@ -86,11 +98,15 @@ interface Ready {
 class Prepared {
   readonly #fields = new Fields()
   readonly #lists: readonly (readonly Ready[])[]
+  readonly #conditions: readonly (readonly Condition[])[]
+  /** What the conditions of the first list compare with. */
+  #types: readonly ComparedType[] | undefined
 
   constructor(lists: readonly (readonly Condition[])[]) {
+    this.#conditions = lists
     const numbers = new Map<string, number>()
     const numberOf = (field: string): number => {
-      const number = numbers.get(field) ?? this.#fields.add(field.split('.'))
+      const number = numbers.get(field) ?? this.#fields.add(storedSteps(field))
       numbers.set(field, number)
       return number
     }
@@ -105,18 +121,40 @@ class Prepared {
     const isOpen = (at: number): boolean => open === undefined || open[at] === true
     if (this.#lists.some((list, at) => list.length === 0 && isOpen(at))) return true
     if (!this.#lists.some((_list, at) => isOpen(at))) return false
+    const found = this.#find(body, effort)
+    return this.#lists.some((list, at) => isOpen(at) && firstFailure(list, found) === -1)
+  }
+
+  /** Whether the first list holds; or the place of its condition that does not, if a number meets text there. */
+  compare(body: Uint8Array, effort: Effort): boolean | number {
+    const [list = []] = this.#lists
+    const found = this.#find(body, effort)
+    const place = firstFailure(list, found)
+    if (place === -1) return true
+    // Found out here, since row policies have long lists, of which it is never asked.
+    this.#types ??= (this.#conditions[0] ?? []).map(comparedType)
+    const span = found.spans[list[place]?.field ?? -1]
+    return span !== undefined && isOther(this.#types[place], kindAt(found.body, span.from)) ? place : false
+  }
+
+  #find(body: Uint8Array, effort: Effort): Found {
     const buffer = asBuffer(body)
     effort.bytes += buffer.length
-    const found: Found = { body: buffer, spans: this.#fields.find(buffer), strings: new Map(), effort }
-    return this.#lists.some(
-      (list, at) =>
-        isOpen(at) &&
-        list.every(({ field, holds }) => {
-          effort.bytes += COMPARISON_BYTES
-          return holds(found, found.spans[field])
-        }),
-    )
+    return { body: buffer, spans: this.#fields.find(buffer), strings: new Map(), effort }
   }
+}
+
+/** The place of the first condition that does not hold; -1 when all do. */
+function firstFailure(list: readonly Ready[], found: Found): number {
+  return list.findIndex(({ field, holds }) => {
+    found.effort.bytes += COMPARISON_BYTES
+    return !holds(found, found.spans[field])
+  })
+}
+
+/** Whether a number is compared with text, or text with a number. */
+function isOther(compared: ComparedType, found: string): boolean {
+  return (compared === 'number' && found === 'string') || (compared === 'string' && found === 'number')
 }
 
 /** What conditions compare with, each value once: a claim can be named by thousands of them. */

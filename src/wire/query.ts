@@ -11,7 +11,12 @@ import { RecordView } from './records.js'
 /** One condition of a query's `where` or of a row policy. */
 export const ConditionBody = Type.Object(
   {
-    field: Type.String({ minLength: 1, maxLength: 256, description: 'Dotted path into the body' }),
+    field: Type.String({
+      minLength: 1,
+      maxLength: 256,
+      description:
+        'Path into the body: names with dots between them, or a JSON Pointer (RFC 6901), which begins with /',
+    }),
     op: Type.Enum([...operators]),
     value: Type.Unknown({ description: `With in a list of at most ${limits.whereItemsMax} items` }),
   },
@@ -79,7 +84,17 @@ export type LatestQuery = Static<typeof LatestQuery>
 export type TimeRangeQuery = Static<typeof TimeRangeQuery>
 
 /** A page of records, as queries answer it. */
-export const QueryResult = Type.Object({ records: Type.Array(RecordView), next_cursor: NextCursor })
+export const QueryResult = Type.Object({
+  records: Type.Array(RecordView),
+  next_cursor: NextCursor,
+  warnings: Type.Optional(
+    Type.Array(Type.String(), {
+      description:
+        'Conditions that compare a number with text, or text with a number, in a record that was looked at for this page: such a ' +
+        'comparison never matches. Absent where there are none',
+    }),
+  ),
+})
 export type QueryResult = Static<typeof QueryResult>
 
 /** Answer of POST /v1/agents/:agent/query: the head to `chain_head`, records to all others. */

@@ -104,6 +104,21 @@ describe('a handle', () => {
     expect(received.map(({ body }) => JSON.parse(body).cursor)).toEqual([undefined, 'c1', 'c2'])
   })
 
+  it('hands on each warning of the pages of a query once', async () => {
+    const page = (next: string | null, ...warnings: string[]) =>
+      answerJson({ records: [], next_cursor: next, ...(warnings.length > 0 && { warnings }) })
+    const { client } = await clientOf(
+      page('c1', 'one'),
+      page('c2'),
+      page('c3', 'one', 'two'),
+      page(null, 'two'),
+    )
+    const warned: string[] = []
+    const rows = client.agent().queryAll({ type: 'latest' }, { onWarning: (warning) => warned.push(warning) })
+    for await (const row of rows) expect(row).toBeUndefined()
+    expect(warned).toEqual(['one', 'two'])
+  })
+
   it('stops with an error when a cursor does not move on', async () => {
     const { client } = await clientOf(answerJson({ records: [], next_cursor: 'c1' }))
     const rows = client.agent().queryAll({ type: 'latest' })

@@ -136,6 +136,29 @@ describe.skipIf(noBrowser)('agents and records in the console', () => {
     await page.getByRole('columnheader', { name: 'celsius' }).waitFor()
   })
 
+  it('makes a column of any path, and shows what a filter warns of', async () => {
+    const path = '/labels/app.kubernetes.io~1name'
+    await writeMany(server, 'labelled', [{ 'a.b': 1, labels: { 'app.kubernetes.io/name': 'web' } }])
+    const page = await open('#/agents/labelled')
+    await page.getByText('Columns', { exact: true }).click()
+    await page.getByRole('button', { name: 'a.b' }).click()
+    const add = page.getByRole('button', { name: 'Add', exact: true })
+    await page.getByLabel('Path of a column').fill('/a~b')
+    await add.click()
+    await page.getByRole('alert').getByText('or a JSON Pointer').waitFor()
+    await page.getByLabel('Path of a column').fill(path)
+    await add.click()
+    await page.getByRole('columnheader', { name: path }).waitFor()
+    expect(await row(page, 1).locator('.picked').allTextContents()).toEqual(['1', 'web'])
+    await page.getByText('Columns (2)').click()
+    await page.getByRole('button', { name: 'Filter' }).click()
+    await page.getByRole('button', { name: 'Add a condition' }).click()
+    await page.getByLabel('Field').fill('/a.b')
+    await page.getByLabel('Value', { exact: true }).fill('1')
+    await page.getByRole('button', { name: 'Apply' }).click()
+    await page.getByText('/where/0 compares /a.b with text, but some records have a number there').waitFor()
+  })
+
   it('saves an export that verifies, plain and compressed', async () => {
     const page = await open('#/agents/mixed')
     for (const isPacked of [false, true]) {

@@ -139,6 +139,12 @@ describe('strandfast query', () => {
     expect([code, out]).toEqual([0, ''])
   })
 
+  it('says where a condition compares a number with text, once for all pages', async () => {
+    const [code, out, err] = await run(['query', 'numbers', '--where', '/number="7"'])
+    expect([code, out]).toEqual([0, ''])
+    expect(err).toMatch(/^\/where\/0 compares \/number with text.*\n$/)
+  })
+
   it('says in one line what is wrong', async () => {
     const [code, out, err] = await run(['query', 'nobody'])
     expect([code, out]).toEqual([1, ''])

@@ -104,6 +104,7 @@ describe('replacing the policies of an agent', () => {
       condition({ field: 'a.__proto__.b', op: 'eq', value: 1 }),
       '/policies/0/conditions/0/field',
     ],
+    ['no JSON Pointer', condition({ field: '/a~b', op: 'eq', value: 1 }), '/policies/0/conditions/0/field'],
     [
       'a claim through __proto__',
       condition({ field: 'a', op: 'eq', value: '$jwt.app_metadata.__proto__' }),

@@ -98,6 +98,62 @@ describe('where', () => {
     expect((await where()).length).toBe(30)
   })
 
+  it('follows JSON Pointers, and takes no path that is neither', async () => {
+    const agent = await newAgent(server, 'pointers')
+    const labels = { 'app.kubernetes.io/name': 'web', 'a~b': 1 }
+    const data = { n: 1, labels, '': { x: [5] } }
+    await ask(server, `POST /v1/agents/${agent}/records`, { body: { data } })
+    const found = (field: string, value: unknown) =>
+      numbers({ type: 'latest', where: [{ field, op: 'eq', value }] }, agent)
+    expect(await found('/labels/app.kubernetes.io~1name', 'web')).toEqual([1])
+    expect(await found('/labels/a~0b', 1)).toEqual([1])
+    expect(await found('//x/0', 5)).toEqual([1])
+    expect(await found('/labels/missing', 'web')).toEqual([])
+    for (const field of ['/a~b', '/~', '.', 'a.', '.a', 'a..b']) {
+      const where = [
+        { field: 'n', op: 'eq', value: 1 },
+        { field, op: 'exists', value: false },
+      ]
+      const { status, body } = await query({ type: 'latest', where }, agent)
+      expect([field, status, body.errors?.[0].pointer]).toEqual([field, 400, '/where/1/field'])
+    }
+  })
+
+  it('warns where it compares a number with text, or text with a number, and nowhere else', async () => {
+    const warnings = async (conditions: [string, string, unknown][], agent = 'a') => {
+      const where = conditions.map(([field, op, value]) => ({ field, op, value }))
+      const { status, body } = await query({ type: 'time_range', limit: 1_000, where }, agent)
+      expect(status).toBe(200)
+      return body.warnings
+    }
+    expect(await warnings([['n', 'gte', '27']])).toEqual([
+      '/where/0 compares n with text, but some records have a number there, which never matches',
+    ])
+    expect(
+      await warnings([
+        ['even', 'eq', true],
+        ['/text', 'in', [1, 2]],
+      ]),
+    ).toEqual([
+      '/where/1 compares /text with a number, but some records have text there, which never matches',
+    ])
+    const none = [
+      ['n', 'eq', 7],
+      ['n', 'eq', true],
+      ['missing', 'eq', 7],
+      ['tags', 'eq', 7],
+    ] as const
+    for (const condition of none) expect(await warnings([[...condition]])).toBeUndefined()
+    const agent = await newAgent(server, 'gone')
+    const path = `POST /v1/agents/${agent}/records`
+    const { id } = (await ask(server, path, { body: { data: { n: '7' } } })).body
+    expect(await warnings([['n', 'eq', 7]], agent)).toHaveLength(1)
+    await ask(server, `DELETE /v1/agents/${agent}/records/${id}`)
+    expect(await warnings([['n', 'eq', 7]], agent)).toBeUndefined()
+    await ask(server, path, { body: { data: { n: 7 } } })
+    expect(await warnings([['n', 'eq', 7]], agent)).toBeUndefined()
+  })
+
   it('has 32 conditions at most', async () => {
     const condition = { field: 'n', op: 'gte', value: 0 }
     const many = (count: number) => ({

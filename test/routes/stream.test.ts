@@ -159,6 +159,15 @@ describe('the stream of one agent', () => {
     await dotted.until(isCaughtUp)
     expect(numbersOf(dotted.events)).toEqual([])
     dotted.close()
+    const labels = { 'app.kubernetes.io/name': 'web' }
+    await write('filtered', 7, { labels, 'dotted.name': 1 })
+    for (const filter of ['/labels/app.kubernetes.io~1name', 'dotted.name', '/dotted.name']) {
+      const path = `/v1/agents/filtered/stream?since=0&filter=${encodeURIComponent(filter)}`
+      const one = await openStream(server, path)
+      await one.until(isCaughtUp)
+      expect([filter, numbersOf(one.events)]).toEqual([filter, [7]])
+      one.close()
+    }
   })
 
   it('shows no records of the server', async () => {
@@ -180,6 +189,12 @@ describe('the stream of one agent', () => {
     for (const id of ['x', '-1', '1.5', '281474976710655', '999999999999999', '9'.repeat(40)]) {
       const refused = await ask(server, path, { headers: { 'last-event-id': id } })
       expect([id, refused.status, refused.body.code]).toEqual([id, 400, 'validation_failed'])
+    }
+    for (const filter of ['/a~b', 'a..b', '.']) {
+      for (const one of [path, 'GET /v1/stream']) {
+        const { status, body } = await ask(server, `${one}?filter=${filter}`)
+        expect([filter, status, body.errors[0].pointer]).toEqual([filter, 400, '?filter'])
+      }
     }
     expect((await ask(server, 'GET /v1/agents/nobody/stream')).status).toBe(404)
     expect((await ask(server, path, { key: null })).status).toBe(401)

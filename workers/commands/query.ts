@@ -1,7 +1,7 @@
 import { limits } from '../../src/base/limits.js'
-import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
+import type { CommandOf, Outcome, RowsOutcome } from '../../src/protocol/messages.js'
 import type { PageCursor, RecordQuery } from '../../src/protocol/record-messages.js'
-import { type Effort, matchesAll } from '../../src/strand/condition.js'
+import { compareAll, type Effort } from '../../src/strand/condition.js'
 import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isSystemType, matchesTypes } from '../../src/strand/record-type.js'
 import { recordRow } from '../../src/wire/render.js'
@@ -33,23 +33,34 @@ export function recordQuery(state: ShardState, command: CommandOf<'recordQuery'>
   const fromSeq = command.cursor?.nextSeq ?? (command.order === 'asc' ? bounds.lowSeq : bounds.highSeq)
   const rows: Uint8Array[] = []
   const budget = new PageBudget()
+  const mismatched = new Set<number>()
   const bytesMax = command.bytesMax ?? limits.pageBytesMax
   let bytes = 0
   for (const record of walk(state, agent, { fromSeq, order: command.order, bounds })) {
     const enough = rows.length >= command.limit || bytes >= bytesMax
     if (enough || budget.spent) {
-      return { kind: 'rows', rows, cursor: { nextSeq: record.seq, asOfSeq: bounds.asOfSeq } }
+      const cursor = { nextSeq: record.seq, asOfSeq: bounds.asOfSeq }
+      return { kind: 'rows', rows, cursor, ...placesOf(mismatched) }
     }
     budget.read(record.body.length)
     // An erased record has nothing to show; by its hash it is still found.
     if (record.erased === true || !covers(grant, record, budget.effort)) continue
-    if (!selects(command, record, budget.effort)) continue
+    const found = selects(command, record, budget.effort)
+    if (found === false || (found !== true && mismatched.has(found))) continue
     if (state.store.isDeleted(agent, record.seq, bounds.asOfSeq)) continue
+    if (found !== true) {
+      mismatched.add(found)
+      continue
+    }
     const row = recordRow(record, publicKeyOf(agent, record.keyIndex))
     rows.push(row)
     bytes += row.length
   }
-  return { kind: 'rows', rows }
+  return { kind: 'rows', rows, ...placesOf(mismatched) }
+}
+
+function placesOf(mismatched: ReadonlySet<number>): Pick<RowsOutcome, 'mismatched'> {
+  return mismatched.size === 0 ? {} : { mismatched: [...mismatched] }
 }
 
 function* walk(
@@ -88,8 +99,15 @@ export function lastSeqAt(state: ShardState, agent: Agent, moment: Hlc): number 
   return seqAtOrAfter(state.store.environment, agent.no, { ms, counter: counter + 1 }) - 1
 }
 
-/** Whether a record that the caller may read matches the query. */
-function selects({ types, where }: RecordQuery, { type, body }: StoredRecord, effort: Effort): boolean {
+/**
+ * Whether a record that the caller may read matches the query; or the place of the condition that it does not match
+ * because one of them has a number and the other text.
+ */
+function selects(
+  { types, where }: RecordQuery,
+  { type, body }: StoredRecord,
+  effort: Effort,
+): boolean | number {
   if (types === undefined ? isSystemType(type) : !matchesTypes(type, types)) return false
-  return where === undefined || matchesAll(body, where, effort)
+  return where === undefined || compareAll(body, where, effort)
 }

@@ -116,7 +116,7 @@ export function Condition(props: ConditionProps) {
       <legend class="hidden">Condition</legend>
       <input
         aria-label="Field"
-        placeholder="Field, as door.name"
+        placeholder="Field, as door.name or /door/name"
         autocomplete="off"
         spellcheck={false}
         value={condition.field}

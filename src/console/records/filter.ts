@@ -1,4 +1,5 @@
 import type { PagedQueryBody, WhereCondition } from '../../client/index.js'
+import { fieldPathDetail, fieldSteps } from '../../strand/field-path.js'
 
 /** The types that a value of a condition can be typed as. */
 export const valueTypes = ['text', 'number', 'yes or no', 'JSON'] as const
@@ -35,10 +36,12 @@ export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault
     return { fault: `Expected types of a-z 0-9 _ . / -, perhaps with * at the end, got “${wrong}”` }
   const where: WhereCondition[] = []
   for (const condition of draft.conditions) {
-    if (condition.field.trim() === '') return { fault: 'Expected the name of a field in each condition' }
+    const field = condition.field.trim()
+    if (field === '') return { fault: 'Expected the name of a field in each condition' }
+    if (fieldSteps(field) === undefined) return { fault: `${fieldPathDetail}, got “${field}”` }
     const value = valueOf(condition)
     if ('fault' in value) return value
-    where.push({ field: condition.field.trim(), op: condition.op, value: value.value })
+    where.push({ field, op: condition.op, value: value.value })
   }
   if (types.length === 0 && where.length === 0 && draft.from === '' && draft.to === '') return undefined
   const [from, to] = [msOfField(draft.from), msOfField(draft.to)]

@@ -1,6 +1,8 @@
+import { fieldOf } from '../../strand/field-path.js'
 import { countText, lineText } from '../parts/format.js'
 import { Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
+import { columnName } from './columns.js'
 import type { RecordRow } from './record-row.js'
 
 /** Records as a table; on a narrow screen each is a card with its body visible. */
@@ -24,9 +26,9 @@ export function RecordTable(props: {
           <th role="columnheader" scope="col">
             Type
           </th>
-          {columns.map((name) => (
-            <th key={name} role="columnheader" scope="col" class={hasNumbers(rows, name) ? 'number' : ''}>
-              {name}
+          {columns.map((path) => (
+            <th key={path} role="columnheader" scope="col" class={hasNumbers(rows, path) ? 'number' : ''}>
+              {columnName(path)}
             </th>
           ))}
           <th role="columnheader" scope="col" class="body">
@@ -47,8 +49,8 @@ export function RecordTable(props: {
 }
 
 /** Numbers stand at the right, and so does the name of their column. */
-function hasNumbers(rows: readonly RecordRow[], name: string): boolean {
-  return rows.some(({ members }) => typeof members[name] === 'number')
+function hasNumbers(rows: readonly RecordRow[], path: string): boolean {
+  return rows.some(({ members }) => typeof fieldOf(members, path) === 'number')
 }
 
 function Row({ agent, row, columns }: { agent: string; row: RecordRow; columns: readonly string[] }) {
@@ -66,15 +68,8 @@ function Row({ agent, row, columns }: { agent: string; row: RecordRow; columns: 
       <td role="cell" class="type">
         <code>{type}</code>
       </td>
-      {columns.map((name) => (
-        <td
-          key={name}
-          role="cell"
-          class={typeof members[name] === 'number' ? 'number picked' : 'picked'}
-          data-name={name}
-        >
-          {shown(members[name])}
-        </td>
+      {columns.map((path) => (
+        <Picked key={path} path={path} value={fieldOf(members, path)} />
       ))}
       <td role="cell" class="body">
         {body === undefined ? <em class="muted">{goneText[state]}</em> : <code>{lineText(body)}</code>}
@@ -104,6 +99,18 @@ export function StateText({ row: { state, sealedBy } }: { row: Pick<RecordRow, '
         </span>
       )}
     </>
+  )
+}
+
+function Picked({ path, value }: { path: string; value: unknown }) {
+  return (
+    <td
+      role="cell"
+      class={typeof value === 'number' ? 'number picked' : 'picked'}
+      data-name={columnName(path)}
+    >
+      {shown(value)}
+    </td>
   )
 }
 

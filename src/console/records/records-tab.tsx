@@ -36,6 +36,7 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
   const isNarrowed = query !== undefined && 'query' in query
   const page = usePage({ session, status, filter })
   const rows = page.loaded.value?.rows
+  const warnings = page.loaded.value?.warnings ?? []
   return (
     <>
       <div class="tools">
@@ -59,6 +60,11 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
           Filters look into bodies as they are now: deleted and erased records are left out.
         </p>
       )}
+      {warnings.map((warning) => (
+        <p key={warning} class="notice warn">
+          {warning}
+        </p>
+      ))}
       {page.loaded.kind === 'failed' && <Failure message={page.loaded.message} retry={page.reload} />}
       {rows === undefined && page.loaded.kind === 'loading' && <Loading what="records" />}
       {rows !== undefined && <Rows agent={agent} rows={rows} columns={columns} isNarrowed={isNarrowed} />}
@@ -76,6 +82,12 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
   )
 }
 
+interface LoadedPage {
+  rows: RecordRow[]
+  next: string | undefined
+  warnings: string[]
+}
+
 /** One page: whole parts of the strand, or what a query finds. Its successor is named by a seq or a cursor. */
 function usePage({
   session,
@@ -89,21 +101,19 @@ function usePage({
   const [places, setPlaces] = useState<{ key: string; places: string[] }>({ key, places: [] })
   const before = places.key === key ? places.places : []
   const place = before.at(-1)
-  const { loaded, reload } = useLoaded<{ rows: RecordRow[]; next: string | undefined }>(
-    `${key} ${place ?? ''}`,
-    async (signal) => {
-      if (query !== undefined && 'query' in query) {
-        const cursor = place === undefined ? {} : { cursor: place }
-        const body = { ...query.query, ...cursor, limit: PAGE_RECORDS }
-        const found = await service.agent<unknown>(agent).query(body, { signal })
-        return { rows: found.records.map(rowOfQuery), next: found.next_cursor ?? undefined }
-      }
-      const toSeq = place === undefined ? headSeq : Number(place)
-      const fromSeq = Math.max(0, toSeq - PAGE_RECORDS + 1)
-      const rows = await readRows(service, agent, { fromSeq, toSeq, signal })
-      return { rows, next: fromSeq === 0 ? undefined : String(fromSeq - 1) }
-    },
-  )
+  const { loaded, reload } = useLoaded<LoadedPage>(`${key} ${place ?? ''}`, async (signal) => {
+    if (query !== undefined && 'query' in query) {
+      const cursor = place === undefined ? {} : { cursor: place }
+      const body = { ...query.query, ...cursor, limit: PAGE_RECORDS }
+      const found = await service.agent<unknown>(agent).query(body, { signal })
+      const { records, next_cursor: next, warnings = [] } = found
+      return { rows: records.map(rowOfQuery), next: next ?? undefined, warnings }
+    }
+    const toSeq = place === undefined ? headSeq : Number(place)
+    const fromSeq = Math.max(0, toSeq - PAGE_RECORDS + 1)
+    const rows = await readRows(service, agent, { fromSeq, toSeq, signal })
+    return { rows, next: fromSeq === 0 ? undefined : String(fromSeq - 1), warnings: [] }
+  })
   return {
     loaded,
     reload,

@@ -1,5 +1,5 @@
 import {
-  listFaults,
+  newerFaults,
   type Policy,
   policyActions,
   policyFaults,
@@ -156,7 +156,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 /** What the server would refuse in rules that have the right shape, each in its words. */
 export function faultsOf(policies: readonly Policy[]): string[] {
-  return [...policyFaults(policies), ...listFaults(policies)].map(
+  return [...policyFaults(policies), ...newerFaults(policies)].map(
     ({ pointer, detail }) => `${pointer}: ${detail}`,
   )
 }

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Policy, PolicyAction } from '../../auth/row-policy.js'
 import { quotedText } from '../../auth/shown-text.js'
-import { fieldOf } from '../../strand/condition.js'
+import { fieldOf } from '../../strand/field-path.js'
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { countText, lineText } from '../parts/format.js'
 import { Conditions, typesText } from '../parts/rule-diff.js'

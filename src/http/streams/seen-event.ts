@@ -2,6 +2,7 @@ import { grantOfText, type GrantText } from '../../auth/grant.js'
 import { allows } from '../../auth/row-policy.js'
 import { assert } from '../../base/assert.js'
 import type { StreamEvent } from '../../protocol/messages.js'
+import { storedSteps } from '../../strand/field-path.js'
 import { parseHlc, zeroHlc, type Hlc } from '../../strand/hlc.js'
 import { Fields } from '../../strand/json-fields.js'
 import { recordEvent } from './events.js'
@@ -102,10 +103,10 @@ function recordOf(event: StreamEvent): SeenRecord {
   }
 }
 
-/** Whether a body has the field that a stream is filtered by: a member, or a dotted path. */
+/** Whether a body has the field that a stream is filtered by: a member whose name has dots counts as well. */
 function hasField(body: Buffer, field: string): boolean {
   const fields = new Fields()
-  fields.add([field])
-  fields.add(field.split('.'))
+  fields.add(storedSteps(field))
+  if (!field.startsWith('/')) fields.add([field])
   return fields.find(body).some((span) => span !== undefined)
 }

@@ -1,5 +1,5 @@
 import {
-  listFaults,
+  newerFaults,
   type Policy,
   policyActions,
   policyFaults,
@@ -80,6 +80,8 @@ const fields = [
   'é"x',
   'zone',
   'missing.of.it',
+  '/deep/a/b',
+  '/',
 ]
 const placeholders = [
   '$jwt.sub',
@@ -123,7 +125,7 @@ export function policyCases(records: number): fc.Arbitrary<PolicyCase> {
   return fc.record({
     policies: fc
       .array(policy, { maxLength: 4 })
-      .filter((policies) => policyFaults(policies).length + listFaults(policies).length === 0),
+      .filter((policies) => policyFaults(policies).length + newerFaults(policies).length === 0),
     user: fc.nat({ max: emails.length - 1 }),
     written: fc.array(value.object, { minLength: 1, maxLength: 6 }),
     deleted: fc.uniqueArray(fc.nat({ max: records - 1 }), { minLength: 2, maxLength: 2 }),

@@ -6,7 +6,7 @@ import {
   type PolicyAction,
   type ResolvedPolicy,
   allows,
-  listFaults,
+  newerFaults,
   policyFaults,
   policyWarnings,
   resolvePolicies,
@@ -119,6 +119,12 @@ describe('a row policy', () => {
     expect(mayRead({ text: '$jwt' }, on('text', 'eq', '$jwt'))).toBe(true)
     expect(mayRead({ none: null }, on('none', 'eq', '$jwt.app_metadata.none'))).toBe(true)
     expect(mayRead({}, on('gone', 'exists', false))).toBe(true)
+  })
+
+  it('finds fields by a JSON Pointer as well', () => {
+    const body = { labels: { 'app.kubernetes.io/owner': 'usr_1' } }
+    expect(mayRead(body, on('/labels/app.kubernetes.io~1owner', 'eq', '$jwt.sub'))).toBe(true)
+    expect(mayRead(body, on('labels.app.kubernetes.io/owner', 'exists', true))).toBe(false)
   })
 
   it('needs all its conditions, and one policy is enough', () => {
@@ -301,8 +307,8 @@ describe('the check of policies', () => {
         'in',
         Array.from({ length }, (_, n) => n),
       )
-    expect(listFaults([policy(list(1_000))])).toEqual([])
-    expect(listFaults([policy(on('a', 'exists', true), list(1_001))])).toMatchObject([
+    expect(newerFaults([policy(list(1_000))])).toEqual([])
+    expect(newerFaults([policy(on('a', 'exists', true), list(1_001))])).toMatchObject([
       { pointer: '/policies/0/conditions/1/value' },
     ])
     expect(faultsOf(list(1_001))).toEqual([])
@@ -310,9 +316,22 @@ describe('the check of policies', () => {
 
   it('refuses lists that name a placeholder twice, but not where they are imported', () => {
     const twice = on('a', 'in', ['$jwt.sub', 'x', 'x', '$jwt.sub'])
-    expect(listFaults([policy(twice)])).toMatchObject([{ pointer: '/policies/0/conditions/0/value' }])
-    expect(listFaults([policy(on('a', 'in', ['$jwt.sub', 'x', 'x', '$jwt.email']))])).toEqual([])
+    expect(newerFaults([policy(twice)])).toMatchObject([{ pointer: '/policies/0/conditions/0/value' }])
+    expect(newerFaults([policy(on('a', 'in', ['$jwt.sub', 'x', 'x', '$jwt.email']))])).toEqual([])
     expect(faultsOf(twice)).toEqual([])
+  })
+
+  it('refuses fields that begin as a JSON Pointer and are none, but not where they are imported', () => {
+    const fields = ['/labels/app.kubernetes.io~1name', '/', '/a..b', '/a/0']
+    for (const field of fields) {
+      expect([...faultsOf(on(field, 'eq', 1)), ...newerFaults([policy(on(field, 'eq', 1))])]).toEqual([])
+    }
+    for (const field of ['/a~b', '/~2', '/__proto__', '/a/__proto__/b']) {
+      expect(newerFaults([policy(on(field, 'eq', 1))])).toMatchObject([
+        { pointer: '/policies/0/conditions/0/field' },
+      ])
+      expect(faultsOf(on(field, 'eq', 1))).toEqual([])
+    }
   })
 
   it('refuses values that their operator never matches, and fields that name none', () => {

@@ -11,6 +11,7 @@ describe('a condition on the command line', () => {
     ['sensor="3"', 'sensor', 'eq', '3'],
     ['open!=true', 'open', 'ne', true],
     ['formula=a>=b', 'formula', 'eq', 'a>=b'],
+    ['/labels/app.kubernetes.io~1name=web', '/labels/app.kubernetes.io~1name', 'eq', 'web'],
     ['note=', 'note', 'eq', ''],
     ['note', 'note', 'exists', true],
     ['!note', 'note', 'exists', false],

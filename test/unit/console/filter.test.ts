@@ -37,9 +37,16 @@ describe('the filter of records', () => {
     expect(withCondition(condition)).toMatchObject({ query: { where: [{ field: 'celsius', value }] } })
   })
 
+  it('takes JSON Pointers', () => {
+    const field = '/labels/app.kubernetes.io~1name'
+    expect(withCondition({ field: ` ${field} ` })).toMatchObject({ query: { where: [{ field }] } })
+  })
+
   it.each([
     [queryOf({ ...noFilter, types: 'Reading' }), 'Expected types of'],
     [withCondition({ field: ' ' }), 'Expected the name of a field'],
+    [withCondition({ field: 'a..b' }), 'or a JSON Pointer'],
+    [withCondition({ field: '/a~b' }), 'got “/a~b”'],
     [withCondition({ valueType: 'number', value: 'warm' }), 'Expected a number for celsius'],
     [withCondition({ op: 'in', valueType: 'number', value: '1, warm' }), 'Expected a number for celsius'],
     [withCondition({ valueType: 'JSON', value: '{' }), 'Expected JSON for celsius'],

@@ -4,11 +4,12 @@ import { describe, expect, it } from 'vitest'
 import {
   type Condition,
   type Effort,
-  fieldOf,
+  compareAll,
   matchesAll,
   matchesAny,
   operators,
 } from '../../../src/strand/condition.js'
+import { fieldOf } from '../../../src/strand/field-path.js'
 import { canonicalJson } from '../../../src/strand/json.js'
 
 const bytesOf = (value: unknown) => Buffer.from(canonicalJson(value))
@@ -26,6 +27,14 @@ function holds(body: unknown, { field, op, value }: Condition): boolean {
   if (typeof found === 'number' && typeof value === 'number') return ordered(found, op, value)
   if (typeof found === 'string' && typeof value === 'string') return ordered(found, op, value)
   return false
+}
+
+/** Whether a condition that does not hold compares a number with text, or the reverse. */
+function isMismatch(body: unknown, { field, op, value }: Condition): boolean {
+  const types = new Set((op === 'in' && Array.isArray(value) ? value : [value]).map((each) => typeof each))
+  const found = typeof fieldOf(body, field)
+  if (op === 'exists' || types.size !== 1) return false
+  return (types.has('number') && found === 'string') || (types.has('string') && found === 'number')
 }
 
 function kindOf(value: unknown): string {
@@ -71,7 +80,11 @@ const { value: json } = fc.letrec<{ value: unknown }>((tie) => ({
     fc.dictionary(key, tie('value'), { maxKeys: 4 }),
   ),
 }))
-const path = fc.array(key, { minLength: 1, maxLength: 3 }).map((steps) => steps.join('.'))
+const steps = fc.array(key, { minLength: 1, maxLength: 3 })
+const path = fc.oneof(
+  steps.map((names) => names.join('.')),
+  steps.map((names) => `/${names.join('/')}`),
+)
 const condition: fc.Arbitrary<Condition> = fc.record({
   field: path,
   op: fc.constantFrom(...operators),
@@ -97,6 +110,11 @@ describe('conditions on canonical JSON', () => {
         const each = conditions.map((condition) => holds(one, condition))
         expect(conditions.map((condition) => matchesAll(bytes, [condition]))).toEqual(each)
         expect(matchesAll(bytes, conditions)).toBe(each.every(Boolean))
+        const first = each.indexOf(false)
+        const failed = conditions[first]
+        const mismatched = failed !== undefined && isMismatch(one, failed)
+        const compared = failed === undefined || (mismatched && first)
+        expect(compareAll(bytes, conditions, { bytes: 0 })).toBe(compared)
         const choices = conditions.map((condition) => ({ conditions: [condition] }))
         expect(matchesAny(bytes, choices)).toBe(each.some(Boolean))
         const open = choices.map((_choice, at) => at % 2 === 0)
@@ -112,6 +130,26 @@ describe('conditions on canonical JSON', () => {
     const choices = [{ conditions: [{ field: 'a', op: 'exists', value: true } as const] }, { conditions: [] }]
     expect(matchesAny(bytesOf({}), choices)).toBe(true)
     expect(matchesAny(bytesOf({}), choices, { open: [true, false] })).toBe(false)
+  })
+
+  it('say which of them compares a number with text, or text with a number', () => {
+    const bytes = bytesOf({ n: 7, text: '7', list: [7] })
+    const on = (field: string, op: Condition['op'], value: unknown): Condition => ({ field, op, value })
+    const compared = (...conditions: Condition[]) => compareAll(bytes, conditions, { bytes: 0 })
+    for (const op of ['eq', 'ne', 'lt', 'lte', 'gt', 'gte'] as const) {
+      expect(compared(on('n', 'eq', 7), on('n', op, '7'))).toBe(1)
+      expect(compared(on('/text', op, 7), on('n', 'eq', 8))).toBe(0)
+    }
+    expect(compared(on('n', 'in', ['7', '8']))).toBe(0)
+    for (const unlike of [true, null, [7], { n: 7 }]) expect(compared(on('n', 'eq', unlike))).toBe(false)
+    expect(compared(on('n', 'in', ['7', 8]))).toBe(false)
+    expect(compared(on('n', 'in', []))).toBe(false)
+    expect(compared(on('list', 'eq', 7), on('n', 'eq', '7'))).toBe(false)
+    expect(compared(on('missing', 'eq', 7))).toBe(false)
+    expect(compared(on('n', 'exists', false))).toBe(false)
+    expect(compared(on('n', 'gt', 7))).toBe(false)
+    expect(compared(on('n', 'eq', 7), on('text', 'eq', '7'))).toBe(true)
+    expect(compared()).toBe(true)
   })
 
   it('cost effort by the bytes that are gone over and compared', () => {

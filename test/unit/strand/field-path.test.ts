@@ -1,0 +1,64 @@
+// @run on the built program
+import { fc } from '../../support/fast-check.js'
+import { describe, expect, it } from 'vitest'
+import { fieldOf, fieldSteps, pathOfMember, storedSteps } from '../../../src/strand/field-path.js'
+
+describe('a path to a field', () => {
+  it.each([
+    ['a', ['a']],
+    ['a.b.0', ['a', 'b', '0']],
+    ['a/b', ['a/b']],
+    ['a~2', ['a~2']],
+    // RFC 6901, 5
+    ['/foo', ['foo']],
+    ['/foo/0', ['foo', '0']],
+    ['/', ['']],
+    ['/a~1b', ['a/b']],
+    ['/c%d', ['c%d']],
+    ['/k"l', ['k"l']],
+    ['/ ', [' ']],
+    ['/m~0n', ['m~n']],
+    ['/~01', ['~1']],
+    ['/labels/app.kubernetes.io~1name', ['labels', 'app.kubernetes.io/name']],
+    ['/a//b/', ['a', '', 'b', '']],
+  ])('has steps: %j', (path, steps) => {
+    expect(fieldSteps(path)).toEqual(steps)
+  })
+
+  it.each(['', '.', '.a', 'a.', 'a..b', '/~', '/a~', '/a~2b', '/~/~0'])('is of neither form: %j', (path) => {
+    expect(fieldSteps(path)).toBeUndefined()
+    // As earlier versions read it, which may have stored it in a row policy.
+    expect(storedSteps(path)).toEqual(path.split('.'))
+  })
+
+  it('leads to own members and places of lists, and to nothing else', () => {
+    const body = { labels: { 'app.kubernetes.io/name': 'web' }, list: [{ a: 1 }, 2], '': { '': 3 }, 'a.b': 4 }
+    expect(fieldOf(body, '/labels/app.kubernetes.io~1name')).toBe('web')
+    expect(fieldOf(body, '/list/0/a')).toBe(1)
+    expect(fieldOf(body, '//')).toBe(3)
+    expect(fieldOf(body, '/a.b')).toBe(4)
+    for (const path of ['/list/00', '/list/-', '/list/length', '/constructor', '/a/b', '/__proto__', 'a.b']) {
+      expect([path, fieldOf(body, path)]).toEqual([path, undefined])
+    }
+  })
+
+  it('can be made to any member of the body', () => {
+    const name = fc.oneof(
+      fc.string(),
+      fc.array(fc.constantFrom('.', '/', '~', '0', 'a')).map((all) => all.join('')),
+    )
+    fc.assert(
+      fc.property(name, (member) => {
+        expect(fieldSteps(pathOfMember(member))).toEqual([member])
+      }),
+    )
+    expect(['celsius', 'a/b', '~', 'a.b', '/a', ''].map(pathOfMember)).toEqual([
+      'celsius',
+      'a/b',
+      '~',
+      '/a.b',
+      '/~1a',
+      '/',
+    ])
+  })
+})
