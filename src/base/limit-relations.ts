@@ -35,6 +35,11 @@ const relations = [
   ['ingestOnceLinesMax', 'ingestChunkLines', 'lines that are written once take more of a commit'],
   ['ingestChunkLines', 'ingestAtomicLinesMax', 'what is written whole is at least one chunk'],
   ['ingestChunkBytes', 'ingestAtomicBytesMax', 'what is written whole is at least one chunk'],
+  [
+    'ingestRejectedPartsMax',
+    'ingestAtomicLinesMax',
+    'what is kept is no more records than what is written whole',
+  ],
   ['ingestAtomicAgentsMax', 'ingestAtomicLinesMax', 'each agent of an ingest has a line'],
   ['ingestAtomicAgentsMax', 'ingestAgentsNamedMax', 'the summary of an atomic ingest names all agents'],
   ['ingestFaultsMax', 'ingestBadLinesDefault', 'an upload is not ended before its faults are named'],
@@ -103,5 +108,10 @@ export function assertRelated(limits: RelatedLimits): void {
   )
   // Quotes and backslashes of a body are escaped once more in its line.
   assert(2 * recordBytesMax < importLineBytesMax, 'importLineBytesMax holds the line of a record of any size')
+  // The longest text of a record (src/http/ingest/receiver.ts).
+  assert(
+    2 * recordBytesMax + limits.requestBytesMax <= limits.ingestAtomicBytesMax,
+    'ingestAtomicBytesMax keeps any line that is read',
+  )
   assert(limits.keyRotationsMax <= ROTATIONS_OF_A_BYTE, 'keyRotationsMax is what a byte can number')
 }

@@ -91,10 +91,15 @@ export const limits = {
   ingestChunksInFlightMax: 4,
   /** Compressed bytes of an ingest stream that are read before they are decompressed. */
   ingestReadAheadBytes: 1_048_576,
-  /** Bytes of an ingest body that is written whole or not at all (on_error=reject_all). */
+  /**
+   * Bytes of an ingest body that is written whole or not at all (on_error=reject_all), and of what is kept whole where it is
+   * refused (on_error=keep).
+   */
   ingestAtomicBytesMax: 8_388_608,
-  /** Lines of such a body, for the same reason as `ingestChunkLines`. */
+  /** Lines of what is written whole, for the same reason as `ingestChunkLines`. */
   ingestAtomicLinesMax: 8_192,
+  /** Records that one refused line is kept as, for the same reason. */
+  ingestRejectedPartsMax: 8_192,
   /** Agents in such a body: new ones are made together with its lines. */
   ingestAtomicAgentsMax: 512,
   /** Lines of one commit with `dedupe=body`: each has a row of its own beside its record. */

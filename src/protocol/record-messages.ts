@@ -40,8 +40,10 @@ export interface IngestOne {
   kind: 'ingestOne'
   agent: string
   body: Uint8Array
-  /** A body that is refused becomes a record of type `ingest/rejected`. */
+  /** A body that is refused becomes records of type `ingest/rejected`. */
   keep?: true
+  /** Why the front thread refuses it: it is only kept. */
+  refusal?: Refusal
   /** `text`: integers beyond ±(2^53-1) are kept as strings. */
   integers?: 'text'
   once?: WriteOnce

@@ -32,8 +32,9 @@ const query = {
     default: 'skip',
     description:
       'Leave bad lines out; keep each as a signed record of type `ingest/rejected` with the body `{line, code, detail, text}` ' +
-      '(`base64` instead of `text` where it is not UTF-8; of one that no record can hold its beginning, with the `bytes` and ' +
-      '`sha256` of all of it), so that 200 means that all of it is on disk; or write nothing when one is bad',
+      '(`base64` instead of `text` where it is not UTF-8; one that no record can hold in several, each with `part`, `parts`, and ' +
+      `the \`bytes\` and \`sha256\` of all of it; more than ${limits.ingestAtomicBytesMax} bytes are not kept: 413), ` +
+      'so that 200 means that all of it is on disk; or write nothing when one is bad',
   }),
   dedupe: Type.Enum(['body'], {
     description:

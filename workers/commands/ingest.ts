@@ -1,3 +1,4 @@
+import { assert } from '../../src/base/assert.js'
 import type { ErrorCode, Refusal } from '../../src/base/errors.js'
 import type { CommandOf, IngestedOutcome } from '../../src/protocol/messages.js'
 import { sayWhere } from '../../src/strand/json-fault.js'
@@ -22,8 +23,8 @@ type IngestChunk = CommandOf<'ingestChunk'>
 /** Appends one record whose body is the request's body (POST /v1/ingest/:agent). */
 export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
   const rules = ingestRules(state, command)
-  const { body, event } = command
-  const draft = event === undefined ? bodyDraft(body, rules) : readEvent(body, event, rules)
+  const { body, event, refusal } = command
+  const draft = refusal ?? (event === undefined ? bodyDraft(body, rules) : readEvent(body, event, rules))
   const decision = 'code' in draft ? draft : writeOne(state, { command, draft }, group)
   if (typeof decision === 'function' || command.keep !== true || !ofTheBody.has(decision.code))
     return decision
@@ -74,7 +75,7 @@ function keepOne(
   { command, refusal }: { command: CommandOf<'ingestOne'>; refusal: Refusal },
   group: CommitGroup,
 ): Decision {
-  const { agent, body, options, access } = command
+  const { agent, body, event, options, access } = command
   const target = targetAgent(state, { agent, emerge: false, options, ...(access && { access }) }, group)
   if ('code' in target && target.code !== 'agent_not_found') return refusal
   const chunk: IngestChunk = {
@@ -87,7 +88,8 @@ function keepOne(
     ...(access && { access }),
     ...(command.once && { once: command.once }),
   }
-  const lines = [{ line: 1, agent, bytes: body, draft: refusal }]
+  const attributes = event && { event: event.attributes }
+  const lines = [{ line: 1, agent, bytes: body, draft: refusal, ...attributes }]
   const tally = new Tally()
   const fault = writeLines(state, { command: chunk, lines, tally }, group)
   return fault ?? (tally.kept === 0 ? refusal : () => tally.outcome())
@@ -155,8 +157,11 @@ export function* signLines(
     const judge = new Judge(state, command, turn.group)
     for (const line of lines) {
       const draft = judge.verdict(line)
-      if (isDraft(draft)) good.push({ agent: line.agent, draft })
-      else if ('code' in draft && isAllOrNone(command)) return undefined
+      const { agent, kept } = line
+      if (isDraft(draft)) {
+        good.push({ agent, draft })
+        if (draft === kept?.draft) for (const part of kept.rest) good.push({ agent, draft: part })
+      } else if ('code' in draft && isAllOrNone(command)) return undefined
     }
   }
   return good.length > signedAtOnceMax ? yield* signAhead(state, good, turn) : undefined
@@ -265,7 +270,10 @@ function writeLine(
     tally.duplicate(line, isKept ? kept?.refusal : undefined)
     return
   }
-  const record = appendLine(state, line.agent, { draft, group, ahead })
+  const parts = isKept && kept !== undefined ? kept.rest : noParts
+  // Parts of a line are written together or not at all; an agent that they make has a record, too.
+  const skew = parts.length > 0 && ahead === undefined ? group.reserve(parts.length + 2) : undefined
+  const record = skew ?? appendLine(state, line.agent, { draft, group, ahead })
   if ('code' in record) {
     tally.reject(line, record)
     return
@@ -273,7 +281,14 @@ function writeLine(
   if (once !== undefined) keepWritten(state, group, once)
   if (isKept && kept !== undefined) tally.keep(line, kept.refusal, record)
   else tally.accept(line.agent, record)
+  for (const part of parts) {
+    const more = appendLine(state, line.agent, { draft: part, group, ahead })
+    assert(!('code' in more), 'the parts of a line follow its first one')
+    tally.reach(line.agent, more)
+  }
 }
+
+const noParts: readonly Draft[] = []
 
 function appendLine(
   state: ShardState,

@@ -7,7 +7,7 @@ import { draftRules, emergeRefusal, targetAgent } from '../commands/records.js'
 import type { DraftRules } from '../commands/drafts.js'
 import type { CommitGroup, Draft } from './commit-group.js'
 import { answeredBefore } from './idempotent-answers.js'
-import { rejectedDraft } from './rejected-line.js'
+import { rejectedDrafts } from './rejected-line.js'
 import { covers, grantOf, isRefused, notAllowed } from './row-access.js'
 import type { ShardState } from './state.js'
 import { eventReused, rejectedKey, type OnceKey } from './written-once.js'
@@ -19,8 +19,10 @@ export interface ReadLine {
   /** As they came. */
   bytes: Uint8Array
   draft: Draft | Refusal
-  /** For a refused line that is kept: the record that keeps it, and why it was refused. */
-  kept?: { refusal: Refusal; draft: Draft; once?: OnceKey }
+  /** The attributes of the CloudEvent of binary mode whose data it is. */
+  event?: Readonly<Record<string, string>>
+  /** For a refused line that is kept: the record that keeps it, those with its further parts, and why it was refused. */
+  kept?: { refusal: Refusal; draft: Draft; rest: readonly Draft[]; once?: OnceKey }
   /** Its key, where each line is written once. */
   once?: OnceKey
   /** The verdict of its agent's policies, which holds until they change. */
@@ -73,12 +75,13 @@ export class Judge {
     if (!('code' in own) || this.#command.mode !== 'keep' || line.agent === '') return own
     const found = this.#found.get(line.agent) ?? this.#find(line.agent)
     if ('code' in found) return own
-    const draft = this.#keptDraft(line, own)
+    const kept = this.#keptDrafts(line, own)
     // A caller who may not write such a record cannot have one written by sending a bad line.
-    if (draft === undefined || !covers(found.grant, draft)) return own
-    const once = line.kept?.once
+    if (kept === undefined || ![kept.draft, ...kept.rest].every((draft) => covers(found.grant, draft)))
+      return own
+    const { once } = kept
     if (once !== undefined && this.#knows(once) === 'written') return { onDisk: true, refusal: own }
-    return draft
+    return kept.draft
   }
 
   /** Whether a line that is written once is new, was written before, or its key was used for something else. */
@@ -92,21 +95,22 @@ export class Judge {
     return 'new'
   }
 
-  #keptDraft(line: ReadLine, refusal: Refusal): Draft | undefined {
+  #keptDrafts(line: ReadLine, refusal: Refusal): ReadLine['kept'] {
     if (line.kept?.refusal !== refusal) {
       delete line.kept
       const rules = ingestRules(this.#state, this.#command)
-      const draft = rejectedDraft(line, refusal, rules)
+      const [draft, ...rest] = rejectedDrafts(line, refusal, rules)
       const { once } = this.#command
       if (draft !== undefined) {
         line.kept = {
           refusal,
           draft,
+          rest,
           ...(once !== undefined && { once: rejectedKey(once, line.agent, line.bytes) }),
         }
       }
     }
-    return line.kept?.draft
+    return line.kept
   }
 
   #ownVerdict(line: ReadLine): Draft | Refusal {

@@ -47,18 +47,19 @@ export class Tally {
   }
 
   accept(agent: string, record: PendingRecord): void {
-    this.#reach(agent, record)
+    this.reach(agent, record)
     this.count(agent)
   }
 
   /** Counts a line that is refused, and kept as a record. */
   keep(line: NamedLine, refusal: Refusal, record: PendingRecord): void {
-    this.#reach(line.agent, record)
+    this.reach(line.agent, record)
     this.#kept++
     this.reject(line, refusal)
   }
 
-  #reach(agent: string, record: PendingRecord): void {
+  /** Counts a record that was written: of an accepted line, or a part of a kept one. */
+  reach(agent: string, record: PendingRecord): void {
     this.#written++
     const row = this.#row(agent)
     if (row.firstSeq < 0) row.firstSeq = record.seq

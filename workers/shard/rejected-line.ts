@@ -2,51 +2,105 @@ import { createHash } from 'node:crypto'
 import { isUtf8 } from 'node:buffer'
 import { asBuffer } from '../../src/base/bytes.js'
 import type { Refusal } from '../../src/base/errors.js'
+import { limits } from '../../src/base/limits.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { rejectedType } from '../../src/strand/record-type.js'
 import type { DraftRules } from '../commands/drafts.js'
 import type { Draft } from './commit-group.js'
 
-/** The most bytes that the other members of a kept line take. */
-const FRAME_BYTES = 1_024
+/** What is kept of a refused line. */
+interface RefusedLine {
+  line: number
+  bytes: Uint8Array
+  /** The attributes of the CloudEvent of binary mode whose data it is. */
+  event?: Readonly<Record<string, string>> | undefined
+}
 
-/** The most bytes that one byte of a text takes in JSON: `\u0000`. */
-const ESCAPED_BYTES = 6
+/** The fewest bytes of a line that one part holds: a line that needs smaller parts is not kept. */
+const PART_BYTES_MIN = 256
+
+/** As many times the records that base64 takes are too many for a text, of which every character is escaped. */
+const TEXT_FACTOR = 2
 
 /**
- * The record that a refused line is kept as (docs/PIPELINES.md): `{line, code, detail, text}`, `base64` instead of
- * `text` if the line is not UTF-8; of a line that does not fit into a record only its beginning, with `bytes` and
- * `sha256` of the whole.
- * @returns undefined if not even that fits
+ * The records that a refused line is kept as (docs/PIPELINES.md): one `{line, code, detail, text}`, with `base64` in place
+ * of `text` where the line is not UTF-8. A line that does not fit into one is cut into parts, each with `part`, `parts`, and
+ * the `bytes` and `sha256` of the whole line.
+ * @returns none where records are too small, or the line takes more than `limits.ingestRejectedPartsMax`
  */
-export function rejectedDraft(
-  { line, bytes }: { line: number; bytes: Uint8Array },
+export function rejectedDrafts(
+  { line, bytes, event }: RefusedLine,
   { code, detail }: Refusal,
   rules: DraftRules,
-): Draft | undefined {
+): Draft[] {
   const raw = asBuffer(bytes)
-  const told = { line, code, detail }
-  const whole = raw.length > rules.recordBytesMax ? undefined : bodyOf({ ...told, ...textOf(raw) })
-  const body =
-    whole !== undefined && whole.length <= rules.recordBytesMax
-      ? whole
-      : bodyOf({ ...told, ...cutText(raw, rules.recordBytesMax) })
-  if (body.length > rules.recordBytesMax) return undefined
-  return { type: rejectedType, body, signing: rules.signing, ingested: rules.ingested === true }
+  const told = { line, code, detail, ...(event !== undefined && { event }) }
+  const { recordBytesMax, ingested = false } = rules
+  const whole = raw.length > recordBytesMax ? undefined : bodyOf({ ...told, ...wholeOf(raw) })
+  if (whole !== undefined && whole.length <= recordBytesMax) {
+    return [{ type: rejectedType, body: whole, signing: rules.signing, ingested }]
+  }
+  const sha256 = createHash('sha256').update(raw).digest('hex')
+  const common = { ...told, bytes: raw.length, sha256 }
+  const most = limits.ingestRejectedPartsMax
+  const room = recordBytesMax - bodyOf({ ...common, part: most, parts: most, base64: '' }).length
+  const pieces = room < PART_BYTES_MIN ? [] : piecesOf(raw, { room, most })
+  if (pieces.length > most) return []
+  return pieces.map((piece, index) => ({
+    type: rejectedType,
+    body: bodyOf({ ...common, part: index + 1, parts: pieces.length, ...piece }),
+    // Each is signed: together they are more than one signature may cover in an export.
+    signing: 'record',
+    ingested,
+  }))
 }
 
 function bodyOf(value: object): Buffer {
   return Buffer.from(canonicalJson(value))
 }
 
-function textOf(raw: Buffer): { text: string } | { base64: string } {
+type Piece = { text: string } | { base64: string }
+
+function wholeOf(raw: Buffer): Piece {
   return isUtf8(raw) ? { text: raw.toString('utf8') } : { base64: raw.toString('base64') }
 }
 
-function cutText(raw: Buffer, recordBytesMax: number): object {
-  let end = Math.max(0, Math.floor((recordBytesMax - FRAME_BYTES) / ESCAPED_BYTES))
-  // Not within a character.
-  if (isUtf8(raw)) while (end > 0 && ((raw[end] ?? 0) & 0xc0) === 0x80) end--
-  const sha256 = createHash('sha256').update(raw).digest('hex')
-  return { ...textOf(raw.subarray(0, end)), bytes: raw.length, sha256 }
+/** Cuts a line into pieces whose JSON text has at most `room` bytes each: texts if they are not more than `most`. */
+function piecesOf(raw: Buffer, { room, most }: { room: number; most: number }): Piece[] {
+  const size = Math.floor(room / 4) * 3
+  const count = Math.ceil(raw.length / size)
+  const textsMax = Math.min(most, TEXT_FACTOR * count)
+  const texts = isUtf8(raw) ? textsOf(raw, { room, most: textsMax }) : undefined
+  if (texts !== undefined) return texts
+  return Array.from({ length: count }, (_none, index) => ({
+    base64: raw.toString('base64', index * size, (index + 1) * size),
+  }))
 }
+
+/** The same as texts; undefined if they are more than `most`. */
+function textsOf(raw: Buffer, { room, most }: { room: number; most: number }): Piece[] | undefined {
+  const texts: Piece[] = []
+  let from = 0
+  let bytes = 0
+  /** Where the character begins. */
+  let start = 0
+  for (let at = 0; at < raw.length; at++) {
+    const byte = raw[at] ?? 0
+    if ((byte & 0xc0) !== 0x80) start = at
+    bytes += escapedBytes[byte] ?? 0
+    if (bytes <= room) continue
+    texts.push({ text: raw.toString('utf8', from, start) })
+    // The rest is one more.
+    if (texts.length === most) return undefined
+    from = start
+    at = start - 1
+    bytes = 0
+  }
+  texts.push({ text: raw.toString('utf8', from) })
+  return texts
+}
+
+/** The bytes that each byte of a UTF-8 text takes in JSON. */
+const escapedBytes = Uint8Array.from({ length: 256 }, (_none, byte) =>
+  byte < 0x80 ? JSON.stringify(String.fromCharCode(byte)).length - 2 : 1,
+)

@@ -29,7 +29,9 @@ export class WholeIngest {
 
   constructor(stream: IngestStream) {
     this.#stream = stream
-    this.#bytesMax = stream.request.format === 'json' ? stream.lineBytesMax : limits.ingestAtomicBytesMax
+    const { request, lineBytesMax } = stream
+    const isRead = request.format === 'json' && request.onError !== 'keep'
+    this.#bytesMax = isRead ? lineBytesMax : limits.ingestAtomicBytesMax
   }
 
   /** Takes the body. @returns the answer; undefined when the client has gone */
@@ -49,13 +51,15 @@ export class WholeIngest {
   }
 
   async #one(body: Buffer): Promise<Answer | Refusal> {
-    const { request, shards, principal } = this.#stream
+    const { request, shards, principal, lineBytesMax } = this.#stream
     const agent = request.agent ?? ''
     const options = optionsOf(this.#stream, 0)
     const { event } = request
     const how = {
       ...readingOf(this.#stream),
       ...(event !== undefined && { event }),
+      // Too long to be read, but not to be kept.
+      ...(body.length > lineBytesMax && { refusal: tooLarge(lineBytesMax) }),
       ...(request.onError === 'keep' && { keep: true as const }),
     }
     const command = withAccess(this.#stream, { kind: 'ingestOne' as const, agent, body, ...how, options })

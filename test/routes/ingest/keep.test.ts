@@ -22,12 +22,36 @@ interface Sent {
 const send = (path: string, raw: string | Uint8Array, { headers = {}, key = server.rootKey }: Sent = {}) =>
   ask(server, `POST /v1/ingest${path}`, { raw, headers: { ...ndjson, ...headers }, key })
 
-/** The bodies of the lines that an agent has kept. */
-async function keptBy(agent: string): Promise<unknown[]> {
-  const body = { type: 'time_range', types: ['ingest/rejected'], limit: 1_000 }
-  const page = await ask(server, `POST /v1/agents/${agent}/query`, { body })
-  return page.body.records.map((record: { payload: unknown }) => record.payload)
+interface Kept {
+  line: number
+  part?: number
+  parts?: number
+  bytes?: number
+  sha256?: string
+  text?: string
+  base64?: string
 }
+
+/** The bodies of the lines that an agent has kept. */
+async function keptBy(agent: string): Promise<Kept[]> {
+  const kept: Kept[] = []
+  let cursor: string | undefined
+  do {
+    const body = { type: 'time_range', types: ['ingest/rejected'], limit: 1_000, ...(cursor && { cursor }) }
+    const page = await ask(server, `POST /v1/agents/${agent}/query`, { body })
+    kept.push(...page.body.records.map((record: { payload: Kept }) => record.payload))
+    cursor = page.body.next_cursor ?? undefined
+  } while (cursor !== undefined)
+  return kept
+}
+
+/** The line of which these are the parts. */
+const joined = (parts: readonly Kept[]) =>
+  Buffer.concat(
+    parts.map(({ text = '', base64 = '' }) =>
+      Buffer.concat([Buffer.from(text), Buffer.from(base64, 'base64')]),
+    ),
+  )
 
 const sha256 = (bytes: string | Uint8Array) => createHash('sha256').update(bytes).digest('hex')
 
@@ -63,29 +87,64 @@ describe('on_error=keep for one agent', () => {
     ])
   })
 
-  it('keeps bytes that are not UTF-8, and the beginning of what no record can hold', async () => {
+  // Of what no record can hold, a fifth was kept, and the answer was 200.
+  it('keeps bytes that are not UTF-8, and what no record can hold in parts', async () => {
     const odd = Buffer.from([0x7b, 0xff, 0xfe, 0x22])
-    const long = `{"text":"${'é'.repeat(200_000)}"}`
-    const control = '\u0001'.repeat(200_000)
-    const raw = Buffer.concat([odd, Buffer.from(`\n${long}\n${control}\n`)])
-    expect((await send(`/odd${query}`, raw)).body).toMatchObject({ accepted: 0, rejected: 3, kept: 3 })
-    const [first, second, third] = await keptBy('odd')
+    const texts = [`{"text":"${'é'.repeat(200_000)}"}`, `{"quotes":"${String.raw`\"`.repeat(200_000)}"}`]
+    const bytes = [Buffer.from('\u0001'.repeat(200_000)), Buffer.alloc(300_000, 0xff)]
+    const lines = [odd, ...texts, ...bytes].flatMap((line) => [Buffer.from(line), Buffer.from('\n')])
+    const { status, body } = await send(`/odd${query}`, Buffer.concat(lines))
+    expect([status, body]).toMatchObject([200, { accepted: 0, rejected: 5, kept: 5 }])
+    expect(body.last_seq).toBe((await headOf(server, 'odd'))?.seq)
+    const [first, ...parts] = await keptBy('odd')
     expect(first).toEqual({
       line: 1,
       code: 'validation_failed',
       detail: 'Expected UTF-8',
       base64: odd.toString('base64'),
     })
-    expect(second).toMatchObject({ code: 'too_large', bytes: Buffer.byteLength(long), sha256: sha256(long) })
-    expect(third).toMatchObject({ bytes: control.length, sha256: sha256(control) })
-    for (const [body, whole] of [
-      [second, long],
-      [third, control],
-    ] as const) {
-      const { text } = body as { text: string }
-      expect(text.length).toBeGreaterThan(20_000)
-      expect(whole.startsWith(text)).toBe(true)
+    for (const [index, whole] of [...texts, ...bytes].entries()) {
+      const own = parts.filter(({ line }) => line === index + 2)
+      expect(own.length).toBeGreaterThan(1)
+      expect(own.map(({ part }) => part)).toEqual(own.map((_none, place) => place + 1))
+      for (const { parts: count, bytes: length, sha256: digest } of own) {
+        expect([count, length, digest]).toEqual([own.length, Buffer.byteLength(whole), sha256(whole)])
+      }
+      expect(joined(own).equals(Buffer.from(whole))).toBe(true)
+      expect('text' in (own[0] ?? {})).toBe(typeof whole === 'string')
     }
+  })
+
+  it('keeps a record that is too long, and refuses only what is over the limit of an upload', async () => {
+    const json = { 'content-type': 'application/json' }
+    const raw = JSON.stringify({ text: 'x'.repeat(3_000_000) }, null, 1)
+    const { status, body } = await send(`/long${query}`, raw, { headers: json })
+    expect([status, body]).toMatchObject([200, { accepted: 0, kept: 1, rejected_by_code: { too_large: 1 } }])
+    expect(joined(await keptBy('long')).toString()).toBe(raw)
+    const more = await send(`/long${query}`, raw.padEnd(8_388_609), { headers: json })
+    expect([more.status, more.body.code]).toEqual([413, 'too_large'])
+    expect((await headOf(server, 'long'))?.seq).toBe(body.last_seq)
+  })
+
+  it('keeps the attributes of a CloudEvent whose data is refused', async () => {
+    const headers = {
+      'content-type': 'application/json',
+      'ce-specversion': '1.0',
+      'ce-id': '1',
+      'ce-source': '/s',
+    }
+    const { status, body } = await send(`/event${query}`, '{"n":}', {
+      headers: { ...headers, 'ce-type': 't' },
+    })
+    expect([status, body.kept]).toEqual([200, 1])
+    const event = {
+      specversion: '1.0',
+      id: '1',
+      source: '/s',
+      type: 't',
+      datacontenttype: 'application/json',
+    }
+    expect(await keptBy('event')).toMatchObject([{ line: 1, text: '{"n":}', event }])
   })
 
   it('keeps one record that is refused, as its only line', async () => {
@@ -146,7 +205,7 @@ describe('on_error=keep for many agents', () => {
     }
     expect(await keptBy('m1')).toMatchObject([{ line: 2, text: raw[1] }])
     expect(await keptBy('m2')).toMatchObject([{ line: 3, text: raw[2] }])
-    const left = (await keptBy('leftovers')) as { line: number; text: string }[]
+    const left = await keptBy('leftovers')
     expect(left.map(({ line, text }) => [line, text])).toEqual([
       [4, raw[3]],
       [5, raw[4]],
