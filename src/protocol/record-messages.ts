@@ -57,8 +57,8 @@ export interface IngestOne {
  * Appends the records of some NDJSON lines, whole lines only, the first of them number `firstLine` of the stream. With
  * `lineNumbers` the lines are `{agent, data, type?}` of agents of this shard and have those numbers; without, each is
  * the body of a record of `agent`. With `refusals` they are lines that the front thread has refused, and `agent` keeps
- * them. `mode`: `skip` leaves bad lines out, `keep` makes records of type `ingest/rejected` of them, `reject` writes
- * nothing when one is bad, `check` writes nothing at all.
+ * them: those of `lineNumbers`, or the whole chunk as one line. `mode`: `skip` leaves bad lines out, `keep` makes records of
+ * type `ingest/rejected` of them, `reject` writes nothing when one is bad, `check` writes nothing at all.
  */
 export interface IngestChunk {
   kind: 'ingestChunk'

@@ -20,7 +20,7 @@ import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 const ndjson = {
   mediaType: 'application/x-ndjson',
   description:
-    'One JSON object a line; gzip by Content-Encoding. `application/json` and other `application/*+json`: an array of them, ' +
+    'One JSON object a line; gzip by Content-Encoding. A line that is too long is refused alone. `application/json` and other `application/*+json`: an array of them, ' +
     'as many as there are, or to one agent a single record, answered 201. CloudEvents 1.0, ' +
     'structured, batched or binary (its attributes in `ce-` headers, the body its data), are records in their JSON format, ' +
     'each written once by `source` and `id`; to many agents the extension attribute `agent` names the agent of each',

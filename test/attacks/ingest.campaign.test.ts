@@ -108,6 +108,9 @@ describe('an upload of lines that are all refused', () => {
         ['x\n', 40_000],
         [`${'\u0001'.repeat(100_000)}\n`, 40],
         [`{"agent":"kept","data":"${'x'.repeat(100)}"`.padEnd(200, 'y') + '\n', 8_000],
+        // In as many records as it takes.
+        [`${'\u0001'.repeat(8_388_608)}\n`, 3],
+        [`${'"'.repeat(8_388_608)}\n`, 3],
       ] as const) {
         await expectHarmless(server, async () => {
           // Not a chunk a line: tens of thousands of tiny chunks end their connection (tiny-chunks.slow.test.ts).

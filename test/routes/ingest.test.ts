@@ -241,12 +241,29 @@ describe('lines for one agent', () => {
     }
   })
 
-  it('are answered 413, with what was written before, when they do not end', async () => {
-    const raw = `${linesOf(10).join('\n')}\n${' '.repeat(3_000_000)}`
-    const { status, body } = await lines('endless', raw)
-    expect([status, body.code]).toEqual([413, 'too_large'])
-    expect(body.accepted).toBe((await headOf(server, 'endless'))?.seq ?? 0)
-    expect((await lines('endless', '{"n":1}')).status).toBe(200)
+  // The first one ended the upload with 413: what was behind it was lost, and a retry wrote twice what was before it.
+  it('are read on behind one that is too long, which is refused by the limit that holds', async () => {
+    const limit = 2 * 262_144 + 65_536
+    const long = [`{"n":"${'x'.repeat(limit)}"}`, ' '.repeat(3_000_000), `"${'y'.repeat(limit)}`]
+    const raw = ['{"n":0}', long[0], '{"n":1}', '{"n":2}', long[1], long[2], '{"n":3}'].join('\n')
+    const headers = { 'idempotency-key': 'long-lines' }
+    const first = await lines('too-long', raw, { headers })
+    expect([first.status, first.body]).toMatchObject([
+      200,
+      { accepted: 4, rejected: 3, rejected_by_code: { too_large: 3 }, last_seq: 4 },
+    ])
+    const detail = `Expected a line of at most ${limit} bytes`
+    expect(first.body.errors).toEqual([2, 5, 6].map((line) => ({ line, code: 'too_large', detail })))
+    const again = await lines('too-long', gzipSync(raw), {
+      headers: { ...headers, 'content-encoding': 'gzip' },
+    })
+    expect([again.body, again.headers.get('idempotency-replayed')]).toEqual([first.body, 'true'])
+    expect(await numbers('too-long')).toEqual(upTo(4))
+    // A line of that many bytes is read.
+    const most = await lines('too-long', `{"n":"${'\\u0061'.repeat(40_000)}"}`.padEnd(limit))
+    expect([most.status, most.body.accepted]).toEqual([200, 1])
+    const none = await lines('too-long', long.join('\n'))
+    expect([none.status, none.body.code, none.body.rejected]).toEqual([422, 'ingest_rejected', 3])
   })
 
   it('can be signed as a group, and then seal each other', async () => {

@@ -38,6 +38,7 @@ import { mailDue, mailSettle } from '../auth/outbox.js'
 import type { CommitGroup } from './commit-group.js'
 import { answeredBefore, isCheck, keepAnswer, keyedRequest } from './idempotent-answers.js'
 import { ingestAtOnce, ingestKeyed, keptOf } from './idempotent-ingest.js'
+import { isOneLine } from './ingest-reader.js'
 import type { Decision, ShardState } from './state.js'
 import type { Steps, Turn } from './turn.js'
 
@@ -91,7 +92,9 @@ export function* longSteps(state: ShardState, command: Write, turn: Turn): Steps
 function ingestSteps(state: ShardState, command: CommandOf<'ingestChunk'>, turn: Turn): Steps<Decision> {
   const { idempotency } = command.options
   if (idempotency === undefined) {
-    return isAllOrNone(command) ? ingestAtOnce(state, command, turn) : ingestPieces(state, command, turn)
+    return isAllOrNone(command) || isOneLine(command)
+      ? ingestAtOnce(state, command, turn)
+      : ingestPieces(state, command, turn)
   }
   if (command.agent === '') return ingestKeyed(state, { command, ...idempotency }, turn)
   const request = keyedRequest(command, { ...idempotency, agent: command.agent })

@@ -71,8 +71,18 @@ interface RawLine {
   refusal?: Refusal | undefined
 }
 
+/** Whether a chunk is one line that the front thread has refused, whatever is in it. */
+export function isOneLine({ refusals, lineNumbers }: IngestChunk): boolean {
+  return refusals !== undefined && lineNumbers === undefined
+}
+
 /** The lines of a chunk. Blank ones, which only a chunk for one agent has, are skipped but counted. */
-export function* rawLines({ chunk, firstLine, lineNumbers, refusals }: IngestChunk): Generator<RawLine> {
+export function* rawLines(command: IngestChunk): Generator<RawLine> {
+  const { chunk, firstLine, lineNumbers, refusals } = command
+  if (isOneLine(command)) {
+    yield { line: firstLine, bytes: chunk, refusal: refusals?.[0] }
+    return
+  }
   let place = 0
   for (let from = 0; from < chunk.length; place++) {
     const found = chunk.indexOf(0x0a, from)

@@ -8,7 +8,7 @@ import type { IngestRequest, Principal } from '../../routes/route.js'
 import type { IngestManySummary, IngestSummary } from '../../wire/ingest.js'
 import type { Exchange } from '../exchange.js'
 import type { FrontSlices } from '../front-slices.js'
-import { addressLines } from './lines.js'
+import { addressLines, agentOf } from './lines.js'
 import type { LineChunk } from '../line-splitter.js'
 import type { BodyMemory } from '../uploads.js'
 import type { IngestTotals } from './summary.js'
@@ -89,6 +89,31 @@ export function commandsOf(
     options: rejectedOptions(options),
   })
   return { parts: [...parts, { shard: shards.shardOf(agent), command }], faults: [], agents }
+}
+
+/**
+ * The command that keeps a text whole which the front thread refuses (on_error=keep), as one line: with the agent that it
+ * names, if it names one where a line may.
+ */
+export function keepingCommand(
+  stream: IngestStream,
+  { bytes, firstLine }: LineChunk,
+  { refusal, index }: { refusal: Refusal; index: number },
+): ShardCommand {
+  const { request, shards, principal, lineBytesMax } = stream
+  const named = request.agent ?? agentOf(bytes.subarray(0, lineBytesMax), principal)
+  const agent = typeof named === 'string' ? named : (request.rejectedAgent ?? '')
+  const command = withAccess(stream, {
+    kind: 'ingestChunk' as const,
+    agent,
+    chunk: bytes,
+    firstLine,
+    refusals: [refusal],
+    mode: 'keep' as const,
+    ...readingOf(stream),
+    options: optionsOf(stream, index),
+  })
+  return { shard: shards.shardOf(agent), command }
 }
 
 /** How the text of records is read, and by which key each is written once. */

@@ -102,7 +102,8 @@ function joined(bytes: Buffer, edges: readonly number[]): Buffer {
 
 const noObject = refuse('validation_failed', 'Expected a JSON object {agent, data, type?}')
 
-function agentOf(line: Buffer, principal: Principal): string | Refusal {
+/** The agent that a line names, or why it cannot be written to. */
+export function agentOf(line: Buffer, principal: Principal): string | Refusal {
   const named = agentMember(line)
   if (named === undefined) return noObject
   const agent = agentParameter(named)

@@ -5,7 +5,7 @@ import { replayedHeaders } from '../../routes/answers.js'
 import type { Answer } from '../../routes/route.js'
 import type { BodySource } from './array-body.js'
 import type { BodyPart } from '../body-queue.js'
-import { commandsOf, summaryOf, type IngestStream } from './commands.js'
+import { commandsOf, keepingCommand, summaryOf, type IngestStream, type ShardCommand } from './commands.js'
 import { isBlankChunk } from './lines.js'
 import { LineSplitter, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
@@ -31,14 +31,19 @@ export class LineIngest {
   /** Commands in flight. */
   #inFlight = 0
   #index = 0
+  /** The first line that on_error=keep did not keep because it is too long. */
+  #tooLong: number | undefined
   #refusal: Refusal | undefined
   /** Wakes whoever waits for fewer commands in flight. */
   #wake: (() => void) | undefined
 
   constructor(stream: IngestStream) {
     this.#stream = stream
-    const lines = stream.request.once === undefined ? limits.ingestChunkLines : limits.ingestOnceLinesMax
-    this.#splitter = new LineSplitter({ bytes: limits.ingestChunkBytes, lines }, stream.memory)
+    const { request, lineBytesMax, memory } = stream
+    const lines = request.once === undefined ? limits.ingestChunkLines : limits.ingestOnceLinesMax
+    const keptBytesMax = request.onError === 'keep' ? limits.ingestAtomicBytesMax : 0
+    const cutting = { bytes: limits.ingestChunkBytes, lines, lineBytesMax, keptBytesMax }
+    this.#splitter = new LineSplitter(cutting, memory)
     this.#totals = new IngestTotals(stream.onRefused)
   }
 
@@ -54,20 +59,18 @@ export class LineIngest {
     await this.#untilInFlight(0)
     const gone = body.broken
     if (gone !== undefined && 'gone' in gone) return undefined
-    return this.#refusal === undefined ? answerTotals(this.#stream, this.#totals) : this.#told(this.#refusal)
+    if (this.#refusal !== undefined) return this.#told(this.#refusal)
+    return answerTotals(this.#stream, this.#totals, this.#tooLong)
   }
 
   /** Takes bytes, or the end of the body, in slices of the front thread. */
   async #take(bytes: Buffer | undefined, body: BodySource): Promise<void> {
-    const { slices, request, lineBytesMax } = this.#stream
+    const { slices, request } = this.#stream
     const length = bytes?.length ?? 0
     for (let at = 0; at < length; at += SLICE_BYTES) {
       const some = bytes?.subarray(at, at + SLICE_BYTES) ?? noBytes
       const chunks = await slices.run(() => this.#splitter.push(some))
       for (const chunk of chunks) await this.#send(chunk, body)
-      if (this.#splitter.waiting > lineBytesMax + limits.ingestChunkBytes) {
-        this.#refusal ??= refuse('too_large', `Expected lines of at most ${lineBytesMax} bytes`)
-      }
       if (this.#refusal !== undefined) return
     }
     // Not under a key: the same upload, sent again, must be cut into the same chunks.
@@ -85,17 +88,37 @@ export class LineIngest {
       this.#stopped(body)
       return
     }
-    await this.#dispatch(chunk, body)
+    if (chunk.isLong === true) await this.#passLong(chunk, body)
+    else await this.#dispatch(chunk, body)
     memory.give(length)
   }
 
+  /** Refuses a line that is too long, or keeps it. */
+  async #passLong(chunk: LineChunk, body: BodySource): Promise<void> {
+    const { request, slices, lineBytesMax } = this.#stream
+    const refusal = refuse('too_large', `Expected a line of at most ${lineBytesMax} bytes`)
+    if (chunk.bytes.length === 0) {
+      this.#totals.addFault({ line: chunk.firstLine, agent: '', refusal })
+      if (request.onError === 'keep') this.#tooLong ??= chunk.firstLine
+      return
+    }
+    const index = this.#index++
+    const command = await slices.run(() => keepingCommand(this.#stream, chunk, { refusal, index }))
+    await this.#post([command], index, body)
+  }
+
   async #dispatch(chunk: LineChunk, body: BodySource): Promise<void> {
-    const { request, slices, shards, principal } = this.#stream
+    const { slices } = this.#stream
     const index = this.#index++
     // The first one is always sent, even if blank: its shard says whether the agent may be written to at all.
     if (index > 0 && (await slices.run(() => isBlankChunk(chunk.bytes)))) return
     const { parts, faults } = await slices.run(() => commandsOf(this.#stream, { chunk, index }))
     for (const fault of faults) this.#totals.addFault(fault)
+    await this.#post(parts, index, body)
+  }
+
+  async #post(parts: readonly ShardCommand[], index: number, body: BodySource): Promise<void> {
+    const { request, shards, principal } = this.#stream
     // If the first chunk is refused, nothing may be written, so the others wait for its answer.
     const first = request.ifMatch !== undefined || request.idempotencyKey !== undefined
     await this.#untilInFlight(index === 1 && first ? 0 : limits.ingestChunksInFlightMax - 1)
@@ -137,12 +160,13 @@ export class LineIngest {
 /**
  * The answer with the summary of an ingest; a refusal if nothing was accepted and something refused, or if with
  * on_error=keep something could not be kept: a client that looks only at the status must not think that it was taken.
+ * @param tooLong the first line that was not kept because it is too long
  */
-export function answerTotals(stream: IngestStream, totals: IngestTotals): Answer | Refusal {
+export function answerTotals(stream: IngestStream, totals: IngestTotals, tooLong?: number): Answer | Refusal {
   const summary = summaryOf(stream, totals)
   const lost = totals.rejected - totals.kept
   const isLost = stream.request.onError === 'keep' ? lost > 0 : totals.accepted === 0 && lost > 0
-  if (isLost) return refusalOf(totals, summary)
+  if (isLost) return refusalOf(totals, summary, tooLong)
   const headers = totals.replayed ? replayedHeaders : []
   return { status: 200, body: JSON.stringify(summary), headers }
 }
@@ -151,11 +175,15 @@ export function answerTotals(stream: IngestStream, totals: IngestTotals): Answer
  * A refusal for a reason of the server, such as a clock that is behind, is answered with its own code: the same upload
  * can succeed later.
  */
-function refusalOf(totals: IngestTotals, summary: object): Refusal {
+function refusalOf(totals: IngestTotals, summary: object, tooLong: number | undefined): Refusal {
   const extra = { ...summary }
   const passing = totals.codes().find((code) => statusOf({ code, detail: '' }) >= 500)
   if (passing !== undefined)
     return refuse(passing, 'The server could not take the lines, try again', { extra })
+  if (tooLong !== undefined) {
+    const detail = `Expected lines of at most ${limits.ingestAtomicBytesMax} bytes, got a longer one (line ${tooLong})`
+    return refuse('too_large', detail, { extra: totals.counts() })
+  }
   const lost = totals.rejected - totals.kept
   return refuse('ingest_rejected', `Expected lines that can be written, got ${lost} that cannot`, { extra })
 }

@@ -126,6 +126,28 @@ describe('on_error=keep for one agent', () => {
     expect((await headOf(server, 'long'))?.seq).toBe(body.last_seq)
   })
 
+  it('keeps a line that is too long to be read, and goes on behind it', async () => {
+    const long = [`{"text":"${'x'.repeat(700_000)}"}`, `${' '.repeat(8_388_000)}"`]
+    const raw = ['{}', long[0], '{}', long[1], 'bad', ''].join('\n')
+    const headers = { 'idempotency-key': 'long-lines' }
+    for (let time = 0; time < 2; time++) {
+      const { status, body } = await send(`/behind${query}`, raw, { headers })
+      expect([status, body]).toMatchObject([200, { accepted: 2, rejected: 3, kept: 3 }])
+      expect(body.last_seq).toBe((await headOf(server, 'behind'))?.seq)
+    }
+    const kept = await keptBy('behind')
+    for (const [line, text] of [
+      [2, long[0]],
+      [4, long[1]],
+      [5, 'bad'],
+    ] as const) {
+      expect(joined(kept.filter((one) => one.line === line)).toString() === text).toBe(true)
+    }
+    const over = await send(`/behind${query}`, `{}\n${' '.repeat(8_388_609)}\n{}`)
+    expect([over.status, over.body]).toMatchObject([413, { code: 'too_large', accepted: 2, rejected: 1 }])
+    expect(over.body.detail).toContain('(line 2)')
+  })
+
   it('keeps the attributes of a CloudEvent whose data is refused', async () => {
     const headers = {
       'content-type': 'application/json',
@@ -210,6 +232,21 @@ describe('on_error=keep for many agents', () => {
       [4, raw[3]],
       [5, raw[4]],
     ])
+  })
+
+  it('keeps a line that is too long to be read with the agent that it names', async () => {
+    const long = `{"agent":"m3","data":{"text":"${'x'.repeat(700_000)}"}}`
+    const unnamed = 'x'.repeat(700_000)
+    const { status, body } = await send(
+      '?on_error=keep&rejected_agent=m4',
+      `${long}\n${unnamed}\n{"agent":"m3","data":{}}`,
+    )
+    expect([status, body]).toMatchObject([
+      200,
+      { accepted: 1, rejected: 2, kept: 2, agents: { m3: { rejected: 1 } } },
+    ])
+    expect(joined(await keptBy('m3')).toString() === long).toBe(true)
+    expect(joined(await keptBy('m4')).toString() === unnamed).toBe(true)
   })
 
   it('needs the name of an agent that the caller reaches', async () => {

@@ -57,7 +57,7 @@ function slowIngest(request: Partial<IngestRequest>) {
   const onError = (error: unknown) => calls.push(String(error))
   new IngestReceiver({
     ...parts,
-    recordBytesMax: 1_000,
+    recordBytesMax: 300_000,
     badLinesMax: 0,
     onRefused: () => {},
     onError,
