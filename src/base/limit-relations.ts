@@ -35,6 +35,7 @@ const relations = [
   ['ingestOnceLinesMax', 'ingestChunkLines', 'lines that are written once take more of a commit'],
   ['ingestChunkLines', 'ingestAtomicLinesMax', 'what is written whole is at least one chunk'],
   ['ingestChunkBytes', 'ingestAtomicBytesMax', 'what is written whole is at least one chunk'],
+  ['ingestAtomicBytesMax', 'ingestArrayBytesMax', 'an array that is written whole is held until its end'],
   [
     'ingestRejectedPartsMax',
     'ingestAtomicLinesMax',
@@ -108,6 +109,10 @@ export function assertRelated(limits: RelatedLimits): void {
   )
   // Quotes and backslashes of a body are escaped once more in its line.
   assert(2 * recordBytesMax < importLineBytesMax, 'importLineBytesMax holds the line of a record of any size')
+  assert(
+    limits.ingestArrayBytesMax + 2 * limits.ingestAtomicBytesMax <= limits.bodyBytesPerPrincipalMax,
+    'bodyBytesPerPrincipalMax holds one array, and a copy of it while that is kept where it is refused',
+  )
   // The longest text of a record (src/http/ingest/receiver.ts).
   assert(
     2 * recordBytesMax + limits.requestBytesMax <= limits.ingestAtomicBytesMax,

@@ -96,6 +96,8 @@ export const limits = {
    * refused (on_error=keep).
    */
   ingestAtomicBytesMax: 8_388_608,
+  /** Bytes of a JSON array, of which nothing is written before its end was read. */
+  ingestArrayBytesMax: 16_777_216,
   /** Lines of what is written whole, for the same reason as `ingestChunkLines`. */
   ingestAtomicLinesMax: 8_192,
   /** Records that one refused line is kept as, for the same reason. */

@@ -20,8 +20,9 @@ import type { IngestRequest, IngestRoute, RouteRequest } from './route.js'
 const ndjson = {
   mediaType: 'application/x-ndjson',
   description:
-    'One JSON object a line; gzip by Content-Encoding. A line that is too long is refused alone. `application/json` and other `application/*+json`: an array of them, ' +
-    'as many as there are, or to one agent a single record, answered 201. CloudEvents 1.0, ' +
+    'One JSON object a line; gzip by Content-Encoding. A line that is too long is refused alone. `application/json` and other ' +
+    '`application/*+json`: objects on lines as well; an array of them, of which nothing is written unless it is whole ' +
+    `(${limits.ingestArrayBytesMax} bytes at most); or one, to one agent a single record, answered 201. CloudEvents 1.0, ` +
     'structured, batched or binary (its attributes in `ce-` headers, the body its data), are records in their JSON format, ' +
     'each written once by `source` and `id`; to many agents the extension attribute `agent` names the agent of each',
 }
@@ -71,6 +72,8 @@ const events = {
   'application/cloudevents-batch+json': { schema: Type.Array(JsonObject), examples: { batch: [event] } },
 }
 
+const oneOrMore = Type.Unsafe({ oneOf: [JsonObject, Type.Array(JsonObject)] })
+
 const linesOf = (values: readonly object[]): string =>
   values.map((value) => `${JSON.stringify(value)}\n`).join('')
 
@@ -91,7 +94,7 @@ const ingestOne: IngestRoute = {
       example: linesOf(readings),
       others: {
         'application/json': {
-          schema: Type.Unsafe({ oneOf: [JsonObject, Type.Array(JsonObject)] }),
+          schema: oneOrMore,
           examples: { record: reading, array: readings },
         },
         ...events,
@@ -123,9 +126,8 @@ const ingestMany: IngestRoute = {
     request: {
       ...ndjson,
       example: linesOf(addressed),
-      // One record names no agent, so it has to stand in the path.
       others: {
-        'application/json': { schema: Type.Array(JsonObject), examples: { array: addressed } },
+        'application/json': { schema: oneOrMore, examples: { record: addressed[0], array: addressed } },
         ...events,
       },
     },

@@ -217,7 +217,10 @@ describe('a JSON array', () => {
     const bodies: [path: string, piece: string, count: number, status: number][] = [
       ['/v1/ingest/array', '{},'.repeat(1_000), 40, 400],
       ['/v1/ingest', '7,'.repeat(1_000), 100, 400],
-      ['/v1/ingest/array', '[['.repeat(50_000), 20, 413],
+      ['/v1/ingest/array', '[['.repeat(50_000), 20, 400],
+      ['/v1/ingest/array?on_error=keep', '[['.repeat(50_000), 70, 200],
+      ['/v1/ingest/array', '{},'.repeat(50_000), 100, 400],
+      ['/v1/ingest/array', '{},'.repeat(50_000), 120, 413],
       ['/v1/ingest/array', ' '.repeat(100_000), 5, 200],
       ['/v1/ingest/array?on_error=reject_all', `{"list":${ones(500)}},`.repeat(8), 900, 400],
     ]

@@ -1,27 +1,90 @@
-import { BRACKET_OPEN } from '../../base/ascii.js'
-import { refuse } from '../../base/errors.js'
-import { ArrayLines } from './array-lines.js'
+import { LINE_FEED } from '../../base/ascii.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
 import type { BodyPart, BodyQueue } from '../body-queue.js'
+import { tooLarge } from '../body.js'
 import type { FrontSlices } from '../front-slices.js'
 import { GatheredBytes } from '../gathered-bytes.js'
 import type { BodyMemory } from '../uploads.js'
+import { ArrayLines } from './array-lines.js'
 
 /** A body whose parts are read one by one. */
 export type BodySource = Pick<BodyQueue, 'next' | 'broken'>
 
+/** A body that could not be read, or whose client has gone. */
+export type BrokenBody = NonNullable<BodySource['broken']>
+
 /** Bytes of an array that are made into lines in one slice of the front thread. */
 const SLICE_BYTES = 65_536
 
-/** A JSON body whose first byte that is no white space is looked at before it is read. */
-export class JsonBody implements BodySource {
-  readonly #body: BodySource
-  readonly #seen: BodyPart[] = []
+/**
+ * Reads a whole array: nothing of it may be written before it is known to be one.
+ * @param how `isOne`: the body is one value, an array of itself; `bytesMax`: of the array
+ * @returns its elements as lines; or why it is malformed, and then the rest of the body may not have been read
+ */
+export async function readArray(
+  body: BodySource,
+  how: { slices: FrontSlices; memory: BodyMemory; isOne: boolean; bytesMax: number },
+): Promise<{ lines: Buffer } | { malformed: Refusal } | BrokenBody> {
+  const { slices, memory, isOne, bytesMax } = how
+  const lines = new GatheredBytes({ memory, bytesMax })
+  const array = new ArrayLines(isOne ? 1 : Infinity)
+  if (isOne) array.push(bracketOpen)
+  for (;;) {
+    const part = await body.next()
+    if ('gone' in part || 'refusal' in part) return part
+    if ('ended' in part) {
+      if (isOne) lines.add(array.push(bracketClose))
+      const { bytes } = lines
+      // White space behind the array is no line.
+      if (array.isWhole) return { lines: bytes.subarray(0, bytes.lastIndexOf(LINE_FEED) + 1) }
+      break
+    }
+    const { bytes } = part
+    if (lines.length + bytes.length > bytesMax) return { refusal: tooLongArray(bytesMax) }
+    for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
+      lines.add(await slices.run(() => array.push(bytes.subarray(at, at + SLICE_BYTES))))
+    }
+    if (array.isBroken) break
+  }
+  const detail = `Expected one whole JSON ${isOne ? 'value' : 'array'}`
+  return { malformed: refuse('validation_failed', detail) }
+}
 
-  readonly #memory: BodyMemory
+const bracketOpen = Buffer.from('[')
+const bracketClose = Buffer.from(']')
+
+/** 413 for an array that is not held until its end. */
+function tooLongArray(bytesMax: number): Refusal {
+  return refuse(
+    'too_large',
+    `Expected an array of at most ${bytesMax} bytes; send more as lines (application/x-ndjson)`,
+  )
+}
+
+/** Bytes that have been read from a body, as that body. */
+export function bodyOf(bytes: Buffer, source: BodySource): BodySource {
+  const parts: BodyPart[] = [{ bytes }]
+  return {
+    get broken() {
+      return source.broken
+    },
+    async next() {
+      return source.broken ?? parts.shift() ?? { ended: true }
+    },
+  }
+}
+
+/** A body of which a copy stays in memory, to be kept where it is refused. */
+export class RecordedBody implements BodySource {
+  readonly #body: BodySource
+  readonly #copy: GatheredBytes
+  /** It is too long to be kept. */
+  #isOver = false
 
   constructor(body: BodySource, memory: BodyMemory) {
     this.#body = body
-    this.#memory = memory
+    this.#copy = new GatheredBytes({ memory, bytesMax: limits.ingestAtomicBytesMax })
   }
 
   get broken(): BodySource['broken'] {
@@ -29,87 +92,26 @@ export class JsonBody implements BodySource {
   }
 
   async next(): Promise<BodyPart> {
-    return this.#seen.shift() ?? this.#body.next()
-  }
-
-  /** Whether it begins like an array, after at most `spacesMax` bytes of white space. */
-  async isArray(spacesMax: number): Promise<boolean> {
-    const spaces = new GatheredBytes({ memory: this.#memory })
-    for (;;) {
-      const part = await this.#body.next()
-      const bytes = 'bytes' in part ? part.bytes : undefined
-      const at = bytes?.findIndex((byte) => !isSpace(byte)) ?? -1
-      if (bytes !== undefined && at === -1) {
-        spaces.add(bytes)
-        if (spaces.length <= spacesMax) continue
-      }
-      if (spaces.length > 0) this.#seen.push({ bytes: spaces.take() })
-      if (bytes === undefined || at >= 0) this.#seen.push(part)
-      return bytes?.[at] === BRACKET_OPEN
-    }
-  }
-}
-
-/** The elements of an array as lines. A malformed array is refused where that becomes clear. */
-export class ArrayBody implements BodySource {
-  readonly #body: BodySource
-  readonly #slices: FrontSlices
-  readonly #lines: ArrayLines
-  #bytes: Buffer = Buffer.alloc(0)
-
-  constructor(body: BodySource, { slices, elementsMax }: { slices: FrontSlices; elementsMax: number }) {
-    this.#lines = new ArrayLines(elementsMax)
-    this.#body = body
-    this.#slices = slices
-  }
-
-  get broken(): BodySource['broken'] {
-    return this.#body.broken
-  }
-
-  async next(): Promise<BodyPart> {
-    if (this.broken !== undefined) return this.broken
-    if (this.#lines.isBroken) return noArray
-    if (this.#bytes.length === 0) {
-      const part = await this.#body.next()
-      if ('ended' in part) return this.#lines.isWhole ? part : noArray
-      if (!('bytes' in part)) return part
-      this.#bytes = part.bytes
-    }
-    const some = this.#bytes.subarray(0, SLICE_BYTES)
-    this.#bytes = this.#bytes.subarray(SLICE_BYTES)
-    return { bytes: await this.#slices.run(() => this.#lines.push(some)) }
-  }
-}
-
-/** A JSON value as an array of itself. */
-export class OneElement implements BodySource {
-  readonly #body: BodySource
-  #place: 'before' | 'within' | 'behind' = 'before'
-
-  constructor(body: BodySource) {
-    this.#body = body
-  }
-
-  get broken(): BodySource['broken'] {
-    return this.#body.broken
-  }
-
-  async next(): Promise<BodyPart> {
-    if (this.#place === 'before') {
-      this.#place = 'within'
-      return { bytes: Buffer.from('[') }
-    }
-    if (this.#place === 'behind') return { ended: true }
     const part = await this.#body.next()
-    if (!('ended' in part)) return part
-    this.#place = 'behind'
-    return { bytes: Buffer.from(']') }
+    if (!('bytes' in part) || this.#isOver) return part
+    this.#isOver = this.#copy.length + part.bytes.length > limits.ingestAtomicBytesMax
+    if (this.#isOver) this.drop()
+    else this.#copy.add(part.bytes)
+    return part
   }
-}
 
-const noArray = { refusal: refuse('validation_failed', 'Expected one whole JSON array') }
+  /** Reads the rest. @returns all of it, or 413 */
+  async whole(): Promise<{ bytes: Buffer } | BrokenBody> {
+    while (!this.#isOver) {
+      const part = await this.next()
+      if ('gone' in part || 'refusal' in part) return part
+      if ('ended' in part) return { bytes: this.#copy.bytes }
+    }
+    return { refusal: tooLarge(limits.ingestAtomicBytesMax) }
+  }
 
-function isSpace(byte: number): boolean {
-  return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d
+  /** Frees the copy. */
+  drop(): void {
+    this.#copy.take()
+  }
 }

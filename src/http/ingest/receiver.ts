@@ -2,14 +2,16 @@ import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { Shards } from '../../dispatch/shards.js'
 import type { Answer, IngestRequest, Principal } from '../../routes/route.js'
-import { ArrayBody, JsonBody, OneElement, type BodySource } from './array-body.js'
+import { bodyOf, readArray, RecordedBody, type BodySource } from './array-body.js'
+import { tooLarge } from '../body.js'
 import { BodyQueue } from '../body-queue.js'
 import { readBody, refuseRest } from '../body-stream.js'
 import type { Exchange } from '../exchange.js'
 import type { FrontSlices } from '../front-slices.js'
 import type { IngestStream } from './commands.js'
+import { JsonBody, type JsonShape } from './json-body.js'
 import { LineIngest } from './stream.js'
-import { WholeIngest } from './whole.js'
+import { answerBroken, refuseWhole, WholeIngest } from './whole.js'
 import type { OpenUploads } from '../uploads.js'
 
 /** The parts that ingest works with. */
@@ -69,24 +71,49 @@ const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an
 
 /** Reads a body as what it is: one record, lines, or an array, whose elements become lines. */
 async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
-  const { request, slices, memory, lineBytesMax } = stream
+  const { request, memory, lineBytesMax } = stream
   if (request.format === 'ndjson') return takeLines(stream, queue)
-  if (request.shape === 'one' && request.agent !== undefined) return new WholeIngest(stream).run(queue)
+  // The data of a CloudEvent may be anything.
+  if (request.event !== undefined) return new WholeIngest(stream).run(queue)
   const json = new JsonBody(queue, memory)
-  const isArray = await json.isArray(lineBytesMax)
-  const isOne = request.shape === 'one' && !isArray
-  if (isOne || (isArray && request.shape !== 'one')) {
-    const body = new ArrayBody(isOne ? new OneElement(json) : json, {
-      slices,
-      elementsMax: isOne ? 1 : Infinity,
-    })
-    return takeLines({ ...stream, request: { ...request, format: 'ndjson' } }, body)
+  const shape = await json.shape(lineBytesMax)
+  if (typeof shape !== 'string') return answerBroken(shape)
+  const ofLines: IngestStream = { ...stream, request: { ...request, format: 'ndjson' } }
+  if (shape === 'lines') return takeLines(ofLines, json)
+  if (shape === 'endless') return takeEndless(ofLines, json)
+  const isOne = shape !== 'array'
+  if (isOne && request.agent !== undefined && request.shape !== 'array') {
+    return new WholeIngest(stream).run(json)
   }
-  if (request.agent !== undefined && request.shape === undefined) return new WholeIngest(stream).run(json)
-  return refuse(
-    'validation_failed',
-    request.once === 'event' ? expectedEvents : 'Expected a JSON array of {agent, data, type?}',
-  )
+  const body = request.onError === 'keep' ? new RecordedBody(json, memory) : json
+  const refusal = shapeRefusal(request, shape)
+  if (refusal !== undefined) return refuseWhole(stream, body, refusal)
+  const bytesMax = request.onError === 'reject_all' ? limits.ingestAtomicBytesMax : limits.ingestArrayBytesMax
+  const read = await readArray(body, { slices: stream.slices, memory, isOne, bytesMax })
+  if ('malformed' in read) return refuseWhole(stream, body, read.malformed)
+  if (!('lines' in read)) return answerBroken(read)
+  if (body instanceof RecordedBody) body.drop()
+  return takeLines(ofLines, bodyOf(read.lines, queue))
+}
+
+/** Why JSON of this shape is not what the route takes. */
+function shapeRefusal({ agent, shape, once }: IngestRequest, found: JsonShape): Refusal | undefined {
+  const isTaken =
+    found === 'array' ? shape !== 'one' : found === 'object' && shape !== 'array' && agent === undefined
+  if (isTaken) return undefined
+  const detail =
+    once === 'event' ? expectedEvents : 'Expected objects {agent, data, type?}: one, an array, or one a line'
+  return refuse('validation_failed', detail)
+}
+
+/** Reads lines of which the first is too long: 413 where it is all that there is. */
+async function takeEndless(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {
+  const { request, lineBytesMax } = stream
+  if (request.onError === 'reject_all') return tooLarge(lineBytesMax)
+  const answer = await takeLines(stream, body)
+  if (request.onError === 'keep' || answer === undefined || !('code' in answer)) return answer
+  const isAll = answer.code === 'ingest_rejected' && answer.extra?.['rejected'] === 1
+  return isAll ? tooLarge(lineBytesMax) : answer
 }
 
 function takeLines(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {

@@ -6,10 +6,11 @@ import { answerOf, unexpected } from '../../routes/answers.js'
 import { withAccess } from '../../routes/parameters.js'
 import type { Answer } from '../../routes/route.js'
 import { tooLarge } from '../body.js'
-import type { BodySource } from './array-body.js'
+import { RecordedBody, type BodySource, type BrokenBody } from './array-body.js'
 import { GatheredBytes } from '../gathered-bytes.js'
 import {
   commandsOf,
+  keepingCommand,
   optionsOf,
   readingOf,
   summaryOf,
@@ -95,7 +96,7 @@ export class WholeIngest {
       if (checked.rejected > 0) return this.#rejected(checked)
     }
     // The credential may have ended while the lines were checked.
-    if (body.broken !== undefined) return 'refusal' in body.broken ? body.broken.refusal : undefined
+    if (body.broken !== undefined) return answerBroken(body.broken)
     const writes = parts.map(({ shard, command }) => ({
       shard,
       command: { ...command, mode: 'reject' as const },
@@ -143,6 +144,32 @@ export class WholeIngest {
     const detail = `Expected every line to be valid, got ${totals.rejected} that are not`
     return refuse('ingest_rejected', detail, { extra: { ...summaryOf(this.#stream, totals) } })
   }
+}
+
+/** Refuses a body; with on_error=keep it is kept whole, as one line. The rest of it has not been read. */
+export async function refuseWhole(
+  stream: IngestStream,
+  body: BodySource,
+  refusal: Refusal,
+): Promise<Answer | Refusal | undefined> {
+  if (!(body instanceof RecordedBody)) return refusal
+  const whole = await body.whole()
+  if (!('bytes' in whole)) return answerBroken(whole)
+  // An empty body has nothing to keep.
+  if (whole.bytes.length === 0) return refusal
+  const { shards, slices, principal, onRefused } = stream
+  const line = { ...whole, firstLine: 1 }
+  const { shard, command } = await slices.run(() => keepingCommand(stream, line, { refusal, index: 0 }))
+  const outcome = await shards.askOne(shard, sentBy(principal.id, command))
+  if (outcome.kind !== 'ingested') return unexpected(outcome)
+  const totals = new IngestTotals(onRefused)
+  totals.add(outcome)
+  return answerTotals(stream, totals)
+}
+
+/** The answer to a body that could not be read; undefined when the client has gone. */
+export function answerBroken(broken: BrokenBody): Refusal | undefined {
+  return 'refusal' in broken ? broken.refusal : undefined
 }
 
 interface Addressed {

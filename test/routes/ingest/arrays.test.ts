@@ -15,9 +15,16 @@ const send = (path: string, raw: string | Uint8Array, headers: Record<string, st
   ask(server, `POST /v1/ingest${path}`, { raw, headers: { 'content-type': 'application/json', ...headers } })
 
 async function payloads(agent: string): Promise<unknown[]> {
-  const body = { type: 'time_range', limit: 1_000, types: ['record', 'ingest/rejected'] }
-  const page = await ask(server, `POST /v1/agents/${agent}/query`, { body })
-  return page.body.records.map((record: { payload: unknown }) => record.payload)
+  const found: unknown[] = []
+  let cursor: string | undefined
+  do {
+    const types = ['record', 'ingest/rejected']
+    const body = { type: 'time_range', limit: 1_000, types, ...(cursor && { cursor }) }
+    const page = await ask(server, `POST /v1/agents/${agent}/query`, { body })
+    found.push(...page.body.records.map((record: { payload: unknown }) => record.payload))
+    cursor = page.body.next_cursor ?? undefined
+  } while (cursor !== undefined)
+  return found
 }
 
 describe('an array for one agent', () => {
@@ -69,28 +76,68 @@ describe('an array for one agent', () => {
     expect((await send('/mixed?on_error=reject_all', '[{},{}]')).body.accepted).toBe(2)
   })
 
-  it('is answered 400, with what was written before, when it is not whole', async () => {
-    for (const raw of [
-      '[',
-      '[{}',
-      '[{},',
-      '[{},]',
-      '[,{}]',
-      '[{},,{}]',
-      '[{}]]',
-      '[{}] {}',
-      '[{}}',
-      '[}',
-      '[{"a":"]',
-    ]) {
-      for (const query of ['', '?on_error=keep', '?on_error=reject_all']) {
-        const before = (await headOf(server, 'mixed'))?.seq ?? 0
-        const { status, body } = await send(`/mixed${query}`, raw)
-        expect([raw, status, body.code]).toEqual([raw, 400, 'validation_failed'])
-        const after = (await headOf(server, 'mixed'))?.seq ?? 0
-        expect([raw, after - before]).toEqual([raw, body.accepted ?? 0])
+  const malformed = [
+    '[',
+    '[{}',
+    '[{},',
+    '[{},]',
+    '[,{}]',
+    '[{},,{}]',
+    '[{}]]',
+    '[{}] {}',
+    '[{}}',
+    '[}',
+    '[{"a":"]',
+  ]
+
+  // `[{…},{…},]` was 400, and had written two records each time that it was sent.
+  it('is answered 400 when it is not whole, and nothing of it is written', async () => {
+    const long = `[${'{"n":1},'.repeat(100_000)}]`
+    for (const raw of [...malformed, '[{}]\n[{}]', long]) {
+      for (const query of ['', '?on_error=reject_all']) {
+        const { status, body } = await leavesUnchanged(server, 'mixed', () => send(`/mixed${query}`, raw))
+        expect([raw.slice(0, 20), status, body.code]).toEqual([raw.slice(0, 20), 400, 'validation_failed'])
       }
     }
+    const cut = gzipSync(JSON.stringify(Array.from({ length: 50_000 }, (_none, n) => ({ n })))).subarray(
+      0,
+      -4,
+    )
+    for (const raw of [cut, gzipSync('{"n":1}').subarray(0, -4)]) {
+      const zipped = await leavesUnchanged(server, 'mixed', () =>
+        send('/mixed', raw, { 'content-encoding': 'gzip' }),
+      )
+      expect([zipped.status, zipped.body.code]).toEqual([400, 'validation_failed'])
+    }
+  })
+
+  it('is kept whole with on_error=keep when it is not whole', async () => {
+    const long = `[${'{"n":1},'.repeat(100_000)}]`
+    for (const raw of [...malformed, '[{}]\n[{}]\n', long]) {
+      const { status, body } = await send('/spoilt?on_error=keep', raw)
+      expect([raw.slice(0, 20), status, body]).toMatchObject([
+        raw.slice(0, 20),
+        200,
+        { accepted: 0, rejected: 1, kept: 1, errors: [{ line: 1, code: 'validation_failed' }] },
+      ])
+    }
+    const texts = (await payloads('spoilt')).map((kept) => (kept as { text: string }).text)
+    expect(texts.slice(0, malformed.length + 1)).toEqual([...malformed, '[{}]\n[{}]\n'])
+    expect(texts.slice(malformed.length + 1).join('')).toBe(long)
+  })
+
+  it('is 413 when it is too long to be held until its end', async () => {
+    const raw = Buffer.from('[{}]'.padEnd(16_777_217))
+    for (const query of ['', '?on_error=keep']) {
+      const { status, body } = await leavesUnchanged(server, 'mixed', () => send(`/mixed${query}`, raw))
+      expect([status, body.code, body.detail]).toMatchObject([
+        413,
+        'too_large',
+        expect.stringContaining('16777216 bytes'),
+      ])
+    }
+    const { body } = await send('/mixed', raw.subarray(0, -1))
+    expect([body.accepted, body.rejected]).toEqual([1, 0])
   })
 
   it('honours If-Match', async () => {
@@ -113,10 +160,80 @@ describe('an array for many agents', () => {
     expect(Object.keys(body.agents)).toEqual(['x', 'y'])
   })
 
-  it('is what JSON has to be there', async () => {
-    for (const raw of ['', '{"agent":"x","data":{}}', '7']) {
+  it('is what JSON has to be there, or objects on lines, or one object', async () => {
+    for (const raw of ['', '7', '"text"']) {
       const { status, body } = await send('', raw)
-      expect([status, body.code]).toEqual([400, 'validation_failed'])
+      expect([raw, status, body.code]).toEqual([raw, 400, 'validation_failed'])
     }
+    const one = { agent: 'single', data: { n: 1 } }
+    for (const raw of [JSON.stringify(one), `${JSON.stringify(one, null, 2)}\n`]) {
+      expect((await send('', raw)).body).toMatchObject({ accepted: 1, agents: { single: { accepted: 1 } } })
+    }
+    const lines = await send(
+      '',
+      `${JSON.stringify(one)}\nbad\n${JSON.stringify({ ...one, agent: 'pair' })}\n`,
+    )
+    expect([lines.status, lines.body]).toMatchObject([200, { accepted: 2, errors: [{ line: 2 }] }])
+    expect(Object.keys(lines.body.agents)).toEqual(['pair', 'single'])
+    const kept = await send('?on_error=keep&rejected_agent=odd', '{"agent":"single"}}')
+    expect([kept.status, kept.body.kept]).toEqual([200, 1])
+    expect(await payloads('single')).toMatchObject([
+      { n: 1 },
+      { n: 1 },
+      { n: 1 },
+      { text: '{"agent":"single"}}' },
+    ])
+  })
+})
+
+// Fluent Bit, rsyslog and curl send lines under application/json; of 2,000 of them one record was made, or none.
+describe('values on lines under a JSON media type', () => {
+  it('are lines, whatever the type, and each is refused or kept alone', async () => {
+    const raw = Array.from({ length: 2_000 }, (_none, n) => `{"n":${n},"text":"${'x'.repeat(100)}"}`)
+    for (const type of ['application/json', 'application/vnd.log+json', '']) {
+      const { status, body } = await send('/lines', raw.join('\n'), { 'content-type': type })
+      expect([status, body]).toMatchObject([200, { accepted: 2_000, rejected: 0 }])
+    }
+    const bad = raw.with(0, '{"cut":"in a string').with(7, '7').join('\r\n')
+    const skipped = await send('/lines-bad', bad)
+    expect([skipped.status, skipped.body.accepted, skipped.body.errors.length]).toEqual([200, 1_998, 2])
+    const kept = await send('/lines-kept?on_error=keep', bad)
+    expect([kept.status, kept.body]).toMatchObject([200, { accepted: 1_998, kept: 2 }])
+    const all = await leavesUnchanged(server, 'lines', () => send('/lines?on_error=reject_all', bad))
+    expect([all.status, all.body.code, all.body.rejected]).toEqual([422, 'ingest_rejected', 2])
+    const zipped = await send('/lines', gzipSync(raw.join('\n')), { 'content-encoding': 'gzip' })
+    expect(zipped.body.accepted).toBe(2_000)
+  })
+
+  it('are read on behind a first one that is too long; alone that is a body that is too long', async () => {
+    const long = `{"text":"${'x'.repeat(700_000)}"}`
+    const more = await send('/lines', `${long}\n{"n":1}\n`)
+    expect([more.status, more.body]).toMatchObject([200, { accepted: 1, rejected: 1, errors: [{ line: 1 }] }])
+    for (const query of ['', '?on_error=reject_all']) {
+      const { status, body } = await leavesUnchanged(server, 'lines', () =>
+        send(`/lines${query}`, `${long}\n`),
+      )
+      expect([status, body.code, body.detail]).toEqual([
+        413,
+        'too_large',
+        'Expected a body of at most 589824 bytes',
+      ])
+    }
+  })
+
+  it('are CloudEvents under their types, each written once', async () => {
+    const event = (id: string) => JSON.stringify({ specversion: '1.0', id, source: '/s', type: 't' })
+    for (const type of ['application/cloudevents+json', 'application/cloudevents-batch+json']) {
+      const { status, body } = await send('/events', `${event('1')}\n${event('2')}`, { 'content-type': type })
+      expect([status, body.accepted]).toEqual([200, 2])
+    }
+    expect((await headOf(server, 'events'))?.seq).toBe(2)
+  })
+
+  it('leave one value as it is: over several lines, or in binary mode', async () => {
+    expect((await send('/one', '{\n"a":1,\n"b":[\n]}')).status).toBe(201)
+    const headers = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/s', 'ce-type': 't' }
+    const binary = await send('/one', '{}\n{}', headers)
+    expect([binary.status, binary.body.code]).toEqual([400, 'validation_failed'])
   })
 })
