@@ -1,4 +1,5 @@
 import { createGunzip, type Gunzip } from 'node:zlib'
+import { asBuffer, byteOrderMark, withoutMark } from '../base/bytes.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Exchange } from './exchange.js'
@@ -18,13 +19,17 @@ export interface BodyReading {
   gzip: boolean
   /** Counts what decompressing takes. */
   memory: BodyMemory
+  /** It is no text: a byte order mark is part of it. */
+  isBinary?: boolean
 }
 
 /**
  * Feeds a body to a sink, at the sink's pace: while it does not ask for more, the connection is paused.
  * @returns to be called when nothing more of it is wanted
  */
-export function readBody(exchange: Exchange, { gzip, memory }: BodyReading, sink: BodySink): () => void {
+export function readBody(exchange: Exchange, reading: BodyReading, body: BodySink): () => void {
+  const { gzip, memory, isBinary = false } = reading
+  const sink = isBinary ? body : pastMark(body)
   if (gzip) return readGzip(exchange, memory, sink)
   let whole = false
   exchange.onData((part, last) => {
@@ -38,6 +43,33 @@ export function readBody(exchange: Exchange, { gzip, memory }: BodyReading, sink
   })
   return () => {}
 }
+
+/** Leaves out a byte order mark at the beginning of a body, however small its parts are. */
+export function pastMark(sink: BodySink): BodySink {
+  /** Bytes with which the mark may have begun; undefined once it is past. */
+  let begun: Buffer | undefined = Buffer.alloc(0)
+  return {
+    push(bytes, more) {
+      if (begun === undefined) {
+        sink.push(bytes, more)
+        return
+      }
+      const all: Buffer = begun.length === 0 ? bytes : Buffer.concat([begun, bytes])
+      const isPart = all.length < byteOrderMark.length && all.every((byte, at) => byte === byteOrderMark[at])
+      begun = isPart ? all : undefined
+      const rest = isPart ? noBytes : asBuffer(withoutMark(all))
+      if (rest.length === 0) more()
+      else sink.push(rest, more)
+    },
+    end() {
+      if (begun !== undefined && begun.length > 0) sink.push(begun, () => {})
+      sink.end()
+    },
+    fail: (refusal) => sink.fail(refusal),
+  }
+}
+
+const noBytes = Buffer.alloc(0)
 
 /**
  * Lets more of a body arrive. Not once it is whole: uWebSockets.js would then expect more from the client, and close

@@ -1,3 +1,4 @@
+import { withoutMark } from '../base/bytes.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import type { Principal } from '../routes/route.js'
 import { refuseRest } from './body-stream.js'
@@ -23,7 +24,7 @@ export interface Taking {
 const noBytes = new Uint8Array(0)
 
 /**
- * Reads the body of a route, which is JSON, and goes on with the request; or answers it: 401 if the credential ends
+ * Reads the body of a route, which is JSON, and goes on with the request without its byte order mark; or answers it: 401 if the credential ends
  * before the body does, 413 too_large, 415 unsupported_media_type, 503 overloaded while bodies take too much memory.
  */
 export function takeBody(
@@ -38,7 +39,7 @@ export function takeBody(
   collectBody(exchange, { ...taking, bytesMax: bodyBytesMax }, (body) => {
     if (body.length > 0 && !isJson(taking.head.headers.contentType))
       exchange.refuse(refuse('unsupported_media_type', 'Expected Content-Type application/json'))
-    else goOn(body)
+    else goOn(withoutMark(body))
   })
 }
 

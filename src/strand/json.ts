@@ -42,12 +42,12 @@ export function readJson(
 ): { value: unknown } | Refusal {
   const buffer = largeAsText ? quoteLarge(asBuffer(bytes)) : asBuffer(bytes)
   const ascii = isAscii(buffer)
-  if (!ascii && !isUtf8(buffer)) return invalid('Expected UTF-8')
+  if (!ascii && !isUtf8(buffer)) return isUtf16(buffer) ? utf16Given : invalid('Expected UTF-8')
   const tokens = scan(buffer, { depthMax, canonical })
   if (typeof tokens === 'string') return invalid(tokens)
   const text = buffer.toString(ascii ? 'latin1' : 'utf8')
   const parsed = parse(text)
-  if (parsed === undefined) return brokenJson
+  if (parsed === undefined) return isUtf16(buffer) ? utf16Given : brokenJson
   const members = countMembers(parsed.value)
   if (Number.isNaN(members)) return invalid('Expected every number to be finite as a double')
   if (members !== tokens.colons) return invalid('Expected no duplicate keys')
@@ -76,6 +76,16 @@ export function canonicalJson(value: unknown): string {
 
 /** The text is no JSON; `sayWhere` (json-fault.ts) adds the place. */
 export const brokenJson: Refusal = invalid('Expected one JSON value')
+
+/** The text is UTF-16: JSON between systems is UTF-8 (RFC 8259, 8.1). */
+export const utf16Given: Refusal = invalid('Expected UTF-8, got UTF-16')
+
+/** Whether bytes that are no JSON look like UTF-16: by its byte order mark, or because half of their ASCII is zero. */
+export function isUtf16(bytes: Uint8Array): boolean {
+  const [first, second] = bytes
+  const isMarked = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
+  return isMarked || first === 0 || second === 0
+}
 
 function invalid(detail: string): Refusal {
   return refuse('validation_failed', detail)

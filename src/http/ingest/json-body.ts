@@ -9,7 +9,7 @@ import {
   LINE_FEED,
   QUOTE,
 } from '../../base/ascii.js'
-import { isJsonSpace } from '../../strand/json.js'
+import { isJsonSpace, isUtf16 } from '../../strand/json.js'
 import type { BodyPart } from '../body-queue.js'
 import { GatheredBytes } from '../gathered-bytes.js'
 import type { BodyMemory } from '../uploads.js'
@@ -40,6 +40,11 @@ export class JsonBody implements BodySource {
 
   get broken(): BodySource['broken'] {
     return this.#body.broken
+  }
+
+  /** Whether what was looked at is UTF-16. */
+  get isUtf16(): boolean {
+    return isUtf16(this.#head.bytes)
   }
 
   async next(): Promise<BodyPart> {

@@ -1,6 +1,7 @@
 import { LINE_FEED } from '../../base/ascii.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import type { LineFault } from '../../protocol/messages.js'
+import { isUtf16, utf16Given } from '../../strand/json.js'
 import { agentMember, isSpace } from '../../wire/agent-member.js'
 import { agentParameter, agentRefusal } from '../../routes/parameters.js'
 import type { Principal } from '../../routes/route.js'
@@ -105,7 +106,7 @@ const noObject = refuse('validation_failed', 'Expected a JSON object {agent, dat
 /** The agent that a line names, or why it cannot be written to. */
 export function agentOf(line: Buffer, principal: Principal): string | Refusal {
   const named = agentMember(line)
-  if (named === undefined) return noObject
+  if (named === undefined) return isUtf16(line) ? utf16Given : noObject
   const agent = agentParameter(named)
   if (typeof agent !== 'string') return refuse('validation_failed', agent.detail)
   return agentRefusal({ principal }, agent) ?? agent

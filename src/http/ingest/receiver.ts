@@ -1,5 +1,6 @@
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
+import { utf16Given } from '../../strand/json.js'
 import type { Shards } from '../../dispatch/shards.js'
 import type { Answer, IngestRequest, Principal } from '../../routes/route.js'
 import { bodyOf, readArray, RecordedBody, type BodySource } from './array-body.js'
@@ -46,7 +47,9 @@ export class IngestReceiver {
     const upload = uploads.hold({ principal, owner: exchange.owner }, (refusal) => body.cut(refusal))
     const stream = { ...this.#parts, exchange, request, principal, memory: upload, lineBytesMax }
     const body = new BodyQueue(exchange, upload)
-    const stopReading = readBody(exchange, { gzip: request.gzip, memory: upload }, body)
+    const { gzip, event } = request
+    const isBinary = event !== undefined && event.data !== 'json'
+    const stopReading = readBody(exchange, { gzip, memory: upload, isBinary }, body)
     take(stream, body)
       .then((answer) => {
         if (answer === undefined) return
@@ -86,7 +89,7 @@ async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Re
     return new WholeIngest(stream).run(json)
   }
   const body = request.onError === 'keep' ? new RecordedBody(json, memory) : json
-  const refusal = shapeRefusal(request, shape)
+  const refusal = json.isUtf16 ? utf16Given : shapeRefusal(request, shape)
   if (refusal !== undefined) return refuseWhole(stream, body, refusal)
   const bytesMax = request.onError === 'reject_all' ? limits.ingestAtomicBytesMax : limits.ingestArrayBytesMax
   const read = await readArray(body, { slices: stream.slices, memory, isOne, bytesMax })
