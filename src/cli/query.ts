@@ -110,12 +110,7 @@ function bodyOf({ where, type, from, to, limit, oldest }: Selection): PagedQuery
   return {
     type: 'time_range',
     ...selection,
-    ...(from !== undefined && { from_ts: momentOf(from) }),
-    ...(to !== undefined && { to_ts: momentOf(to) }),
+    ...(from !== undefined && { from_ts: from }),
+    ...(to !== undefined && { to_ts: to }),
   }
-}
-
-/** Digits are Unix milliseconds; the server reads other texts. */
-function momentOf(text: string): string | number {
-  return /^\d{1,15}$/.test(text) ? Number(text) : text
 }

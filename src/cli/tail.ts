@@ -18,7 +18,7 @@ ${SERVERS_USAGE}`
 
 interface Asked extends AskedServers {
   names: string[]
-  since: string | number | undefined
+  since: string | undefined
   filter: string | undefined
 }
 
@@ -56,8 +56,7 @@ function readAsked(args: string[]): Asked | string {
     if (filter !== undefined && names.length !== 1) return 'Expected one NAME with --filter'
     const server = serversAsked(values)
     if (typeof server === 'string') return server
-    const moment = since !== undefined && /^\d{1,15}$/.test(since) ? Number(since) : since
-    return { names, since: moment, filter, ...server }
+    return { names, since, filter, ...server }
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }

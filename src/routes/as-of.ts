@@ -37,7 +37,7 @@ export function asOfRoute(defaultAgent: string): HandlerRoute {
       tag: 'Strands',
       query: {
         ts: Type.String({
-          description: 'ISO 8601, Unix milliseconds or an HLC',
+          description: 'ISO 8601, Unix milliseconds (0 or from 100000000000 up) or an HLC',
           example: '2026-01-01T00:00:00Z',
         }),
         agent: Type.String({ default: defaultAgent }),

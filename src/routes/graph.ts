@@ -46,7 +46,10 @@ const wholeEdgeType = new RegExp(edgeTypePattern)
 
 const filters = {
   edge_type: EdgeType,
-  as_of: Type.String({ description: 'The edges as they were then: ISO 8601, Unix milliseconds or an HLC' }),
+  as_of: Type.String({
+    description:
+      'The edges as they were then: ISO 8601, Unix milliseconds (0 or from 100000000000 up) or an HLC',
+  }),
 }
 
 /** POST /v1/graph/edges: a signed record on the strand of `src`; again, it gives the edge another weight. */

@@ -8,7 +8,7 @@ import { limits } from '../base/limits.js'
 import type { Signing, UserAccess, WriteOptions } from '../protocol/command-options.js'
 import type { Author } from '../protocol/proposal-messages.js'
 import type { Hlc } from '../strand/hlc.js'
-import { momentUpper } from '../strand/moment.js'
+import { momentExpected, momentUpper } from '../strand/moment.js'
 import { agentAddressPattern, agentNamePattern } from '../wire/primitives.js'
 import type { Principal, RouteRequest } from './route.js'
 
@@ -80,7 +80,7 @@ export function momentParameter(
   if (text === null && required === undefined) return undefined
   const moment = momentUpper(text ?? '')
   if (moment !== undefined) return moment
-  return faultyParameter(`?${name}`, 'Expected an ISO 8601 time, Unix milliseconds or an HLC')
+  return faultyParameter(`?${name}`, momentExpected)
 }
 
 /** What a write carries in its headers and query: If-Match, Idempotency-Key, ?signing=. */

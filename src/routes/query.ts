@@ -7,7 +7,7 @@ import { comparedType, type Condition } from '../strand/condition.js'
 import { fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { sayWhere } from '../strand/json-fault.js'
 import { readJson } from '../strand/json.js'
-import { momentLower, momentUpper } from '../strand/moment.js'
+import { momentExpected, momentLower, momentUpper } from '../strand/moment.js'
 import { queryBodies, QueryAnswer, QueryBody, type LatestQuery, type TimeRangeQuery } from '../wire/query.js'
 import { reader } from '../wire/validate.js'
 import { answerOf, unexpected } from './answers.js'
@@ -138,7 +138,7 @@ function whereFault(where: readonly Condition[]): Refusal | undefined {
 }
 
 function badMoment(pointer: string): Refusal {
-  return faultyParameter(pointer, 'Expected Unix milliseconds, an HLC or an ISO 8601 time')
+  return faultyParameter(pointer, momentExpected)
 }
 
 async function rows(command: RecordQuery | Refusal, context: RouteContext): Promise<Answer | Refusal> {

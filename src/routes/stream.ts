@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { fieldPathDetail, fieldSteps } from '../strand/field-path.js'
-import { momentLower } from '../strand/moment.js'
+import { momentExpected, momentLower } from '../strand/moment.js'
 import { first, reading, second } from '../wire/example-values.js'
 import { StreamTicket } from '../wire/strand.js'
 import { json } from './answers.js'
@@ -10,7 +10,8 @@ import { agentParameter, agentRefusal, faultyParameter, reachableAgent, withAcce
 import type { HandlerRoute, RouteRequest, StreamRequest, StreamRoute } from './route.js'
 
 const since = Type.String({
-  description: 'Replay from this moment before going live: HLC, ISO 8601 or Unix ms',
+  description:
+    'Replay from this moment before going live: HLC, ISO 8601 or Unix milliseconds (0, the beginning, or from 100000000000 up)',
 })
 const filter = Type.String({
   description:
@@ -112,8 +113,7 @@ function streamRequest(
   const stream: StreamRequest = withAccess(request, { ...what })
   const from = request.query.get('since')
   if (from !== null) {
-    if (momentLower(from) === undefined)
-      return faultyParameter('?since', 'Expected an HLC, ISO 8601 or Unix ms')
+    if (momentLower(from) === undefined) return faultyParameter('?since', momentExpected)
     stream.since = from
   }
   const cursor = request.headers.lastEventId || request.query.get('last_event_id') || ''

@@ -3,12 +3,24 @@ import { type Hlc, parseHlc } from './hlc.js'
 const MS_MAX = 2 ** 48 - 1
 const COUNTER_MAX = 0xffff
 
+/**
+ * Unix milliseconds begin here, in March 1973: a smaller number is meant as seconds, a year or a date without hyphens. 0 is the
+ * beginning of every strand.
+ */
+const MS_MIN = 100_000_000_000
+
+/** What a moment has to be, for refusals. */
+export const momentExpected =
+  `Expected an ISO 8601 time (2026-01-31T12:00:00Z), an HLC or Unix milliseconds, which are 0 or at least ${MS_MIN}: ` +
+  'multiply seconds by 1000, and write dates with hyphens'
+
 const isoPattern =
   /^(\d{4})-(\d{2})-(\d{2})(?:T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:[.,](\d{1,9}))?)?(Z|[+-](?:[01]\d|2[0-3]):?[0-5]\d)?)?$/
 
 /**
  * Reads a moment of the JSON interface as a lower bound: a number is Unix milliseconds; a string is an HLC
  * (`0199c5b8f2a4-0003`), an ISO 8601 date or date and time (UTC unless it names an offset), or Unix milliseconds in decimal.
+ * Milliseconds other than 0 have at least 12 digits (`MS_MIN`).
  * One given in milliseconds begins with the first reading of that millisecond.
  * @returns undefined for anything else
  */
@@ -22,8 +34,8 @@ export function momentUpper(value: number | string): Hlc | undefined {
 }
 
 function read(value: number | string, counter: number): Hlc | undefined {
-  if (typeof value === 'number') return fromMs(value, counter)
-  if (/^\d{1,15}$/.test(value)) return fromMs(Number(value), counter)
+  if (typeof value === 'number') return value === 0 || value >= MS_MIN ? fromMs(value, counter) : undefined
+  if (/^(?:0|[1-9]\d{11,14})$/.test(value)) return fromMs(Number(value), counter)
   return parseHlc(value) ?? fromMs(isoMs(value), counter)
 }
 

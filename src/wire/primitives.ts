@@ -39,7 +39,8 @@ export const UnixMs = Type.Integer({ minimum: 0, description: 'Unix milliseconds
 export const Moment = Type.Union(
   [Type.Integer({ minimum: 0 }), Type.String({ minLength: 1, maxLength: 64 })],
   {
-    description: 'Unix milliseconds as a number; an HLC or ISO 8601 as a string',
+    description:
+      'Unix milliseconds as a number, 0 or from 100000000000 up (smaller ones would be seconds); an HLC or ISO 8601 as a string',
   },
 )
 export const Cursor = Type.String({ maxLength: 512, description: 'Where the page before ended' })

@@ -285,6 +285,10 @@ it('answers 400 for a moment, limit or cursor that is none, and 404 for an agent
     'ts=yesterday',
     'ts=2026-02-30T00:00:00Z',
     'ts=-1',
+    // An audit was told that there was nothing.
+    'ts=20270101',
+    'ts=2027',
+    'ts=1790000000',
     'ts=0&limit=0',
     'ts=0&limit=1001',
     'ts=0&cursor=x',

@@ -298,6 +298,7 @@ describe('the edges of an agent', () => {
       `cursor=${strange}`,
       'edge_type=',
       'as_of=yesterday',
+      'as_of=20270101',
     ]) {
       const refused = await ask(server, `GET /v1/graph/edges/default?${query}`)
       expect(codeOf(refused), query).toEqual([400, 'validation_failed'])

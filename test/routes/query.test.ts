@@ -232,11 +232,15 @@ describe('time_range', () => {
       'xxxxxxxxxxxx-0000',
       -1,
       1.5,
+      2027,
+      '20270101',
+      1_790_000_000,
     ]) {
       for (const name of ['from_ts', 'to_ts']) {
         const refused = await query({ type: 'time_range', [name]: moment })
         expect([moment, refused.status]).toEqual([moment, 400])
         expect(refused.body.errors[0].pointer).toBe(`/${name}`)
+        if (Number(moment) > 1.5) expect(refused.body.detail).toContain('multiply seconds by 1000')
       }
     }
     for (const moment of [2 ** 48, Number.MAX_SAFE_INTEGER]) {

@@ -183,7 +183,7 @@ describe('the stream of one agent', () => {
 
   it('answers 400, 401, 403 and 404 in place of a stream', async () => {
     const path = 'GET /v1/agents/default/stream'
-    for (const since of ['x', '', '2026-02-30', '-1']) {
+    for (const since of ['x', '', '2026-02-30', '-1', '20270101', '1790000000']) {
       expect([since, (await ask(server, `${path}?since=${since}`)).status]).toEqual([since, 400])
     }
     for (const id of ['x', '-1', '1.5', '281474976710655', '999999999999999', '9'.repeat(40)]) {

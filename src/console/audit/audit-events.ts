@@ -1,4 +1,5 @@
 import type { PagedQueryBody, ServiceClient, WhereCondition } from '../../client/index.js'
+import { isoOf } from '../records/filter.js'
 import { type RecordRow, rowOfQuery } from '../records/record-row.js'
 
 /** The agent on whose strand the server records actions on itself (docs/FORMAT.md, The audit strand). */
@@ -77,8 +78,8 @@ export function auditQuery(agent: string, { span, type, outcome, user }: AuditFi
     order: 'desc',
     types: type === '' ? all : [type],
     ...(where.length > 0 && { where }),
-    ...(span.fromMs !== undefined && { from_ts: span.fromMs }),
-    ...(span.toMs !== undefined && { to_ts: span.toMs }),
+    ...(span.fromMs !== undefined && { from_ts: isoOf(span.fromMs) }),
+    ...(span.toMs !== undefined && { to_ts: isoOf(span.toMs) }),
   }
 }
 

@@ -4,6 +4,7 @@ import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { useLoaded } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
+import { isoOf } from '../records/filter.js'
 import { agentLink } from '../route.js'
 
 const PAGE_EDGES = 50
@@ -17,8 +18,8 @@ export interface EdgeFilter {
 }
 
 /** What a filter asks for. */
-export function optionsOf({ type, asOfMs }: EdgeFilter): { edge_type?: string; as_of?: number } {
-  return { ...(type !== '' && { edge_type: type }), ...(asOfMs !== undefined && { as_of: asOfMs }) }
+export function optionsOf({ type, asOfMs }: EdgeFilter): { edge_type?: string; as_of?: string } {
+  return { ...(type !== '' && { edge_type: type }), ...(asOfMs !== undefined && { as_of: isoOf(asOfMs) }) }
 }
 
 /** The edges that lead from an agent, or to it. */

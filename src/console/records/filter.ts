@@ -51,8 +51,8 @@ export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault
       order: 'desc',
       ...(types.length > 0 && { types }),
       ...(where.length > 0 && { where }),
-      ...(from !== undefined && { from_ts: from }),
-      ...(to !== undefined && { to_ts: to }),
+      ...(from !== undefined && { from_ts: isoOf(from) }),
+      ...(to !== undefined && { to_ts: isoOf(to) }),
     },
   }
 }
@@ -91,4 +91,9 @@ function jsonOf({ field, value: text }: ConditionDraft): { value: unknown } | { 
 export function msOfField(text: string): number | undefined {
   const ms = new Date(text).getTime()
   return text === '' || Number.isNaN(ms) ? undefined : ms
+}
+
+/** A moment as the server reads it, whatever its year: milliseconds before 1973 are taken for seconds, and refused. */
+export function isoOf(ms: number): string {
+  return new Date(ms).toISOString()
 }

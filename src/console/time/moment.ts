@@ -94,7 +94,7 @@ export async function seqAt(
 ): Promise<number | undefined> {
   const { chain_head: head, record_count: seq } = await service
     .agent<unknown>(agent)
-    .asOf(at.ms, { limit: 1, signal: at.signal })
+    .asOf(new Date(at.ms), { limit: 1, signal: at.signal })
   return head === null ? undefined : seq
 }
 

@@ -22,7 +22,7 @@ describe('the filter of records', () => {
 
   it('takes moments in the zone of the reader', () => {
     const from = '2026-03-01T08:30'
-    expect(queryOf({ ...noFilter, from })).toMatchObject({ query: { from_ts: new Date(from).getTime() } })
+    expect(queryOf({ ...noFilter, from })).toMatchObject({ query: { from_ts: new Date(from).toISOString() } })
   })
 
   it.each<[Partial<ConditionDraft>, unknown]>([

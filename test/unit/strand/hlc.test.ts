@@ -112,6 +112,9 @@ describe('a moment of the JSON interface', () => {
     ['2026-02-03T04:05Z', ms - 6_789],
     ['2026-02-03', Date.UTC(2026, 1, 3)],
     ['2024-02-29', Date.UTC(2024, 1, 29)],
+    ['1970-01-02', 86_400_000],
+    [100_000_000_000, 100_000_000_000],
+    ['100000000000', 100_000_000_000],
   ])('reads %j as the whole of its millisecond', (value, expected) => {
     expect(momentLower(value)).toStrictEqual({ ms: expected, counter: 0 })
     expect(momentUpper(value)).toStrictEqual({ ms: expected, counter: 0xffff })
@@ -133,6 +136,18 @@ describe('a moment of the JSON interface', () => {
     ['now'],
     ['-1'],
     ['281474976710656'],
+    // A year, a date without hyphens, seconds: they were read as milliseconds of 1970, and nothing was found.
+    [2027],
+    ['2027'],
+    [20_270_101],
+    ['20270101'],
+    [1_790_000_000],
+    ['1790000000'],
+    [99_999_999_999],
+    ['99999999999'],
+    [1],
+    ['0000'],
+    ['01790000000000'],
     ['2026-02-30'],
     ['2026-13-01'],
     ['2025-02-29'],
