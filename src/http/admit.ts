@@ -61,7 +61,7 @@ export function admit(route: Route, placed: Placed, handling: Handling): Verdict
     const query = queryOf(placed.head)
     const refusal =
       (principal.id === 'open' && route.scope !== 'none' ? foreignRefusal(placed.head.headers) : undefined) ??
-      unknownParameters(route, query) ??
+      queryRefusal(route, query) ??
       (placed.writes ? handling.writeRefusal() : undefined)
     if (refusal !== undefined) return refusal
     // What callers without a credential have in memory is counted by address.
@@ -144,7 +144,7 @@ function callerOf(
 
 /** Who opens which stream by a ticket; a later use may go on from another event. */
 function ticketUse({ path }: Route, { parameters, addressOf }: Placed, query: URLSearchParams): TicketUse {
-  const stream = JSON.stringify([path, parameters, query.get('agents'), query.get('filter')])
+  const stream = JSON.stringify([path, parameters, query.getAll('agents').join(), query.get('filter')])
   return { address: addressOf(), stream: hash('sha256', stream) }
 }
 
@@ -172,19 +172,24 @@ function queryOf({ query }: RequestHead): URLSearchParams {
 const emptyQuery = new URLSearchParams()
 
 /**
- * 400 for query parameters that the route does not know, as for unknown members of a body: a misspelt one would change
- * the answer in silence.
+ * 400 for query parameters that the route does not know, as for unknown members of a body, and for those that are given twice
+ * and are no lists: otherwise one that is misspelt, or of which one value counts, would change the answer in silence.
  */
-function unknownParameters({ docs, anyQuery }: Route, query: URLSearchParams): Refusal | undefined {
+function queryRefusal({ docs, anyQuery }: Route, query: URLSearchParams): Refusal | undefined {
   if (query === emptyQuery || anyQuery === true) return undefined
   const known = Object.keys(docs.query ?? {})
-  const unknown = new Set<string>()
+  const seen = new Set<string>()
+  const details = new Map<string, string>()
   for (const name of query.keys()) {
-    if (unknown.size < limits.faultsMax && !known.includes(name)) unknown.add(name)
+    if (details.size >= limits.faultsMax) break
+    if (!known.includes(name)) {
+      const takes = known.length === 0 ? 'none' : known.map((one) => `"${one}"`).join(', ')
+      details.set(name, `Unknown query parameter "${shortName(name)}", expected ${takes}`)
+    } else if (seen.has(name) && docs.lists?.includes(name) !== true)
+      details.set(name, `Expected the query parameter "${name}" once`)
+    else seen.add(name)
   }
-  const takes = known.length === 0 ? 'none' : known.map((name) => `"${name}"`).join(', ')
-  const [first, ...others] = [...unknown].map((name): Fault => {
-    const detail = `Unknown query parameter "${shortName(name)}", expected ${takes}`
+  const [first, ...others] = [...details].map(([name, detail]): Fault => {
     return { pointer: `?${shortName(name)}`, code: 'validation_failed', detail }
   })
   return first && refuseAll(first, others)

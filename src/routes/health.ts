@@ -2,7 +2,7 @@ import { Type, type Static } from 'typebox'
 import { limits } from '../base/limits.js'
 import { MetricValues } from '../wire/metrics.js'
 import { json } from './answers.js'
-import { faultyParameter, limitedRefusal } from './parameters.js'
+import { faultyParameter, limitedRefusal, listQuery } from './parameters.js'
 import type { HandlerRoute, RouteContext } from './route.js'
 
 const State = Type.Object({ status: Type.String() })
@@ -78,15 +78,16 @@ const metricValues: HandlerRoute = {
     tag: 'Operation',
     query: {
       names: Type.String({
-        description: `Only metrics of these names, comma-separated, at most ${limits.metricNamesMax}. Those that are not there are left out`,
+        description: `Only metrics of these names, separated by commas or each in a parameter of its own, at most ${limits.metricNamesMax}. Those that are not there are left out`,
       }),
     },
+    lists: ['names'],
     answers: { 200: MetricValues },
   },
   async handle(request, context) {
     const refusal = limitedRefusal(request)
     if (refusal !== undefined) return refusal
-    const names = request.query.get('names')?.split(',', limits.metricNamesMax + 1)
+    const names = listQuery(request, 'names')
     if (names !== undefined && names.length > limits.metricNamesMax)
       return faultyParameter('?names', `Expected at most ${limits.metricNamesMax} names`)
     return json(200, { metrics: await context.metricFamilies(names) })

@@ -60,6 +60,11 @@ export function integerQuery(
   return faultyParameter(`?${name}`, `Expected a whole number from ${bounds.min} to ${bounds.max}`)
 }
 
+/** The items of a list, between commas or each in a parameter of its own; undefined when it is not there. */
+export function listQuery({ query }: Pick<RouteRequest, 'query'>, name: string): string[] | undefined {
+  return query.has(name) ? query.getAll(name).flatMap((text) => text.split(',')) : undefined
+}
+
 /** The page size of a list. */
 export function pageLimit(request: RouteRequest): number | Refusal {
   return integerQuery(request, 'limit', { min: 1, max: limits.pageRowsMax, fallback: 100 })

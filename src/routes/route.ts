@@ -171,6 +171,8 @@ export interface RouteDocs {
   query?: Record<string, TSchema>
   /** Names of query parameters without which it answers 400. */
   required?: readonly string[]
+  /** Names of query parameters that are lists: their items stand between commas, or each in a parameter of its own. */
+  lists?: readonly string[]
   request?: TSchema | RequestText
   /** No body does as well as `{}`. */
   requestOptional?: true

@@ -6,7 +6,14 @@ import { momentExpected, momentLower } from '../strand/moment.js'
 import { first, reading, second } from '../wire/example-values.js'
 import { StreamTicket } from '../wire/strand.js'
 import { json } from './answers.js'
-import { agentParameter, agentRefusal, faultyParameter, reachableAgent, withAccess } from './parameters.js'
+import {
+  agentParameter,
+  agentRefusal,
+  faultyParameter,
+  listQuery,
+  reachableAgent,
+  withAccess,
+} from './parameters.js'
 import type { HandlerRoute, RouteRequest, StreamRequest, StreamRoute } from './route.js'
 
 const since = Type.String({
@@ -76,23 +83,24 @@ const globalStream: StreamRoute = {
     summary: 'The records of all agents, or of those named, as they are written',
     tag: 'Streams',
     query: {
-      agents: Type.String({ description: 'Names, separated by commas' }),
+      agents: Type.String({ description: 'Names, separated by commas or each in a parameter of its own' }),
       since,
       last_event_id,
       filter,
       ticket,
     },
+    lists: ['agents'],
     answers: { 200: events },
   },
   toStream(request) {
-    const text = request.query.get('agents')
-    if (text === null) {
+    const named = listQuery(request, 'agents')
+    if (named === undefined) {
       const { agents, user } = request.principal
       if (agents.length > 0) return refuse('forbidden', 'Expected the agents that the key reaches')
       if (user !== undefined) return refuse('forbidden', 'Expected the agents to be named')
       return streamRequest(request, { scope: 'global' })
     }
-    const agents = [...new Set(text.split(','))]
+    const agents = [...new Set(named)]
     if (agents.length > limits.streamAgentsMax) {
       return faultyParameter('?agents', `Expected at most ${limits.streamAgentsMax} agents`)
     }

@@ -98,6 +98,23 @@ it('refuses query parameters that a route does not have, with those that it has'
   expect((await ask(server, 'GET /v1/agents?limt=3', { key: null })).status).toBe(401)
 })
 
+// One of the two counted, and nothing said which: an export of two agents was one of the first.
+it('refuses a query parameter that is given twice, unless it is a list', async () => {
+  const twice = await ask(server, 'GET /v1/strand/export?agent=default&from_seq=0&agent=b&agent=c')
+  expect([twice.status, twice.body.errors]).toMatchObject([
+    400,
+    [{ pointer: '?agent', detail: 'Expected the query parameter "agent" once' }],
+  ])
+  await leavesUnchanged(server, 'default', async () => {
+    for (const query of ['on_error=keep&on_error=skip', 'signing=group&signing=group']) {
+      const write = await ask(server, `POST /v1/ingest/default?${query}`, { body: {} })
+      expect([write.status, write.body.code], query).toEqual([400, 'validation_failed'])
+    }
+  })
+  const listed = await ask(server, 'GET /v1/metrics?names=strandfast_agents,a&names=strandfast_fronts')
+  expect(listed.status).toBe(200)
+})
+
 it('takes any query parameter where probes, mails and providers add their own', async () => {
   for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/magic-link'])
     expect((await ask(server, `GET ${path}?utm_source=x`, { key: null })).status).toBe(200)

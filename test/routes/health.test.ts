@@ -138,6 +138,7 @@ it('tells its figures as JSON to nobody else, and not by too many names', async 
   const names = (count: number) => Array.from({ length: count }, (_, n) => `n${n}`).join(',')
   expect((await ask(server, `GET /v1/metrics?names=${names(64)}`)).body).toEqual({ metrics: [] })
   expect((await ask(server, `GET /v1/metrics?names=${names(65)}`)).status).toBe(400)
+  expect((await ask(server, `GET /v1/metrics?names=${names(64)}&names=n64`)).status).toBe(400)
 })
 
 it('tells when the stores were last copied for a backup', async () => {

@@ -259,7 +259,7 @@ describe('the stream of all agents', () => {
     const { timestamp_hlc: since } = await write('restricted-start', -1)
     await filled('restricted', 3)
     const { key } = await scopedKey(server, ['records:read'], ['restricted-*'])
-    const path = `/v1/stream?agents=restricted-1,restricted-4,restricted-1&since=${since}`
+    const path = `/v1/stream?agents=restricted-1,restricted-4&agents=restricted-1&since=${since}`
     const stream = await openStream(server, path, { key })
     await stream.until(isCaughtUp)
     for (const k of upTo(6)) await write(`restricted-${k}`, 1_000 * k + 3)

@@ -177,8 +177,7 @@ function setUpOf(
 
 /** Where the results go; 400, and never a redirect, for anywhere that was not allowed. */
 function targetOf({ query }: AuthRequest, { oauth }: AuthContext): Target | Refusal {
-  const [text = '', ...others] = query.getAll('redirect_uri')
-  const url = others.length === 0 ? parseRedirect(text) : undefined
+  const url = parseRedirect(query.get('redirect_uri') ?? '')
   if (url === undefined) return notAllowed
   if (!oauth.allowAnyRedirect && !isAllowedRedirect(url, oauth.allowedRedirects)) return notAllowed
   const mode = query.get('redirect_mode') ?? 'query'

@@ -437,7 +437,7 @@ describe('starting', () => {
     const route = (provider: string, query: string) => `GET /v1/auth/oauth/${provider}/authorize?${query}`
     const uri = `redirect_uri=${encodeURIComponent(app)}`
     const outcomes: [string, string][] = [
-      [route('github', `${uri}&${uri}`), '400 redirect_not_allowed'],
+      [route('github', `${uri}&${uri}`), '400 validation_failed'],
       [route('github', `${uri}&redirect_mode=popup`), '400 validation_failed'],
       [route('gitlab', uri), '404 not_found'],
       [route('Google', uri), '404 not_found'],
