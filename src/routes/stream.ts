@@ -27,6 +27,9 @@ const filter = Type.String({
 const last_event_id = Type.String({
   description: 'The id of the last event that was seen, in place of the header Last-Event-ID, which beats it',
 })
+const lastEventId = Type.String({
+  description: 'The same under the name by which polyfills of EventSource add it; it beats last_event_id',
+})
 const ticket = Type.String({
   description: 'A ticket of POST /v1/stream/tickets, in place of the header Authorization',
 })
@@ -61,7 +64,7 @@ const agentStream: StreamRoute = {
   docs: {
     summary: 'The records of one agent as they are written',
     tag: 'Streams',
-    query: { since, last_event_id, filter, ticket },
+    query: { since, last_event_id, lastEventId, filter, ticket },
     answers: { 200: events },
   },
   toStream(request) {
@@ -86,6 +89,7 @@ const globalStream: StreamRoute = {
       agents: Type.String({ description: 'Names, separated by commas or each in a parameter of its own' }),
       since,
       last_event_id,
+      lastEventId,
       filter,
       ticket,
     },
@@ -124,7 +128,9 @@ function streamRequest(
     if (momentLower(from) === undefined) return faultyParameter('?since', momentExpected)
     stream.since = from
   }
-  const cursor = request.headers.lastEventId || request.query.get('last_event_id') || ''
+  const { headers, query } = request
+  // What a reader adds when it reconnects is newer than what its address had from the beginning.
+  const cursor = headers.lastEventId || query.get('lastEventId') || query.get('last_event_id') || ''
   if (cursor !== '') stream.cursor = cursor
   const filter = request.query.get('filter')
   if (filter !== null && filter !== '') {

@@ -324,6 +324,11 @@ describe('a ticket', () => {
     const moved = await openStream(server, `${path}&last_event_id=${seen}`, { key: null })
     await moved.until(has(1))
     moved.close()
+    // A polyfill adds its own when it reconnects, so that one counts.
+    const filled = await openStream(server, `${path}&last_event_id=0&lastEventId=${seen}`, { key: null })
+    await filled.until(has(1))
+    expect(numbersOf(filled.events)).toEqual([71])
+    filled.close()
     const other = `GET /v1/agents/live/stream?ticket=${body.ticket}&filter=n`
     const wider = `GET /v1/agents/default/stream?ticket=${body.ticket}`
     for (const route of [other, wider, 'GET /v1/stream?ticket=nothing', 'GET /v1/stream?ticket=']) {
