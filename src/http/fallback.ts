@@ -1,7 +1,14 @@
 import { refuse } from '../base/errors.js'
 import type { Route } from '../routes/routes.js'
 import type { Exchange } from './exchange.js'
-import { openRequest, takeRequest, type HandlerRules, type Opening } from './head.js'
+import {
+  openRequest,
+  takeRequest,
+  type HandlerRules,
+  type OpenedRequest,
+  type Opening,
+  type RequestHead,
+} from './head.js'
 import type { HttpDoor } from '../door/door.js'
 
 /** What no route takes: CORS preflights, 404, and 405 where another method has the path. */
@@ -13,7 +20,7 @@ export function addFallbacks(door: HttpDoor, routes: readonly Route[], opening: 
     const opened = openRequest(response, request, preflights)
     // Of the library's buffers, which live only until this returns.
     const path = request.getUrl()
-    takeRequest(opened, preflights, () => answerOptions(opened.exchange, methodsOf(paths, path)))
+    takeRequest(opened, preflights, () => answerOptions(opened, patternsOf(paths, path), opening))
   })
   door.route('any', '/*', (response, request) => {
     const path = request.getUrl()
@@ -24,7 +31,7 @@ export function addFallbacks(door: HttpDoor, routes: readonly Route[], opening: 
       rate: isAuthPath(path) ? 'auth' : 'global',
     }
     const opened = openRequest(response, request, rules)
-    takeRequest(opened, rules, () => refuseUnknown(opened.exchange, methodsOf(paths, path)))
+    takeRequest(opened, rules, () => refuseUnknown(opened.exchange, methodsOf(patternsOf(paths, path))))
   })
 }
 
@@ -46,10 +53,17 @@ function isAuthPath(path: string): boolean {
 interface PathPattern {
   pattern: RegExp
   methods: readonly string[]
+  /** Events are delivered there. */
+  takesEvents: boolean
 }
 
-function answerOptions(exchange: Exchange, allowed: readonly string[]): void {
-  const methods = [...allowed, 'OPTIONS'].join(', ')
+/** The answer to OPTIONS: to a preflight of a browser, and to a sender of web hooks that asks whether it may deliver. */
+function answerOptions(
+  { exchange, head }: OpenedRequest,
+  found: readonly PathPattern[],
+  { webhooks }: Opening,
+): void {
+  const methods = [...methodsOf(found), 'OPTIONS'].join(', ')
   const cors: [string, string][] = [
     ['Access-Control-Allow-Methods', methods],
     [
@@ -58,11 +72,31 @@ function answerOptions(exchange: Exchange, allowed: readonly string[]): void {
     ],
     ['Access-Control-Max-Age', '600'],
   ]
+  const allowed = found.some(({ takesEvents }) => takesEvents) ? allowedOrigin(head, webhooks) : undefined
+  const grant: [string, string][] =
+    allowed === undefined
+      ? []
+      : [
+          ['WebHook-Allowed-Origin', allowed],
+          ['WebHook-Allowed-Rate', webhooks.allowedRate],
+        ]
   exchange.answer({
-    status: 204,
+    // Senders take no other success than 200 for a grant (CloudEvents HTTP 1.1 Web Hooks, 4.2).
+    status: allowed === undefined ? 204 : 200,
     body: '',
-    headers: [['Allow', methods], ...(exchange.allowedOrigin === '' ? [] : cors)],
+    contentType: 'text/plain',
+    headers: [['Allow', methods], ...grant, ...(exchange.allowedOrigin === '' ? [] : cors)],
   })
+}
+
+/** The sender of web hooks that may deliver, or `*`; undefined where none asks, or it is not named by the setting. */
+function allowedOrigin(
+  { headers: { webhookOrigin } }: RequestHead,
+  { origins }: Opening['webhooks'],
+): string | undefined {
+  if (webhookOrigin === '') return undefined
+  if (origins.has('*')) return '*'
+  return origins.has(webhookOrigin.toLowerCase()) ? webhookOrigin : undefined
 }
 
 function pathsOf(routes: readonly Route[]): PathPattern[] {
@@ -72,11 +106,15 @@ function pathsOf(routes: readonly Route[]): PathPattern[] {
       route.method === 'get'
         ? ['GET', 'HEAD']
         : [route.method === 'del' ? 'DELETE' : route.method.toUpperCase()],
+    takesEvents: route.kind === 'ingest',
   }))
 }
 
-function methodsOf(paths: readonly PathPattern[], path: string): string[] {
-  return [
-    ...new Set(paths.filter(({ pattern }) => pattern.test(path)).flatMap(({ methods }) => methods)),
-  ].sort()
+/** The routes of a path; `*` means all of the server (RFC 9110, 9.3.7). */
+function patternsOf(paths: readonly PathPattern[], path: string): readonly PathPattern[] {
+  return path === '*' ? paths : paths.filter(({ pattern }) => pattern.test(path))
+}
+
+function methodsOf(found: readonly PathPattern[]): string[] {
+  return [...new Set(found.flatMap(({ methods }) => methods))].sort()
 }

@@ -26,6 +26,8 @@ export interface Opening {
   rates: RateLimits
   credentials: Credentials
   corsOrigins: ReadonlySet<string>
+  /** Senders of web hooks that may deliver, in lower case, or `*`; and how many requests they may send a minute, or `*`. */
+  webhooks: { origins: ReadonlySet<string>; allowedRate: string }
   /** Bytes of answers that wait to be read by clients. */
   unsent: BoundedBytes
   /** The time that this front has for requests. */
@@ -208,6 +210,7 @@ function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, val
   if (name.startsWith('ce-')) headers.event.push([name.slice(3), value])
   else if (name === 'sec-fetch-site') headers.fetchSite = value
   else if (name === 'strandfast-agent-seed') headers.agentSeed = value
+  else if (name === 'webhook-request-origin') headers.webhookOrigin = value
   else if (name === 'if-none-match')
     headers.ifNoneMatch = headers.ifNoneMatch === '' ? value : `${headers.ifNoneMatch},${value}`
   else if (name === 'accept-encoding')
@@ -244,6 +247,7 @@ function noHeaders(): RequestHeaders & { event: [name: string, value: string][] 
     userAgent: '',
     cookie: '',
     agentSeed: '',
+    webhookOrigin: '',
     event: [],
   }
 }

@@ -33,9 +33,10 @@ function dataOf(mediaType: string): EventHead['data'] {
   return mediaType.startsWith('text/') ? 'text' : 'base64'
 }
 
+/** A value of a header; a `%` that no two hex digits follow is itself, as senders write it that encode nothing. */
 function decoded(text: string): string | undefined {
   try {
-    return decodeURIComponent(text)
+    return decodeURIComponent(text.replaceAll(/%(?![\da-f]{2})/gi, '%25'))
   } catch {
     // Not percent-encoded UTF-8.
     return undefined

@@ -60,6 +60,8 @@ export interface RequestHeaders {
   cookie: string
   /** Of an import; never logged. */
   agentSeed: string
+  /** `WebHook-Request-Origin`: a sender of events asks whether it may deliver. */
+  webhookOrigin: string
   /** The attributes of a CloudEvent of binary mode: `ce-` headers, without that prefix. */
   event: readonly (readonly [name: string, value: string])[]
 }

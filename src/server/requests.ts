@@ -76,12 +76,19 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
     }),
     auth: auth?.handling ?? authOff(config),
     corsOrigins: new Set(config.corsOrigins),
+    webhooks: webhooksOf(config),
     stopping: standing.stoppingRefusal,
     writeRefusal: standing.writeRefusal,
     unsent: bounds.answers,
     turn: new FrontTurn(),
     nextRequestId: () => `${idPrefix}-${(++lastId).toString(36)}`,
   }
+}
+
+function webhooksOf({ webhookOrigins, rateLimitRps, rateLimitBurst }: Config): Handling['webhooks'] {
+  const origins = new Set(webhookOrigins.map((origin) => origin.toLowerCase()))
+  const unlimited = rateLimitRps === 0 || rateLimitBurst === 0
+  return { origins, allowedRate: unlimited ? '*' : String(rateLimitRps * 60) }
 }
 
 function contextOf(config: Config, { parts, routes, services }: Surroundings): RouteContext {

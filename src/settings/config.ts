@@ -234,6 +234,8 @@ export interface Config {
   /** CIDR texts, each valid. */
   readonly trustedProxies: readonly string[]
   readonly corsOrigins: readonly string[]
+  /** Host names, or `*`. */
+  readonly webhookOrigins: readonly string[]
   readonly console: boolean
   readonly shown: readonly ShownSetting[]
   readonly signing: 'record' | 'group'
@@ -343,6 +345,7 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     rateLimitExempt: value(settings.rateLimitExempt),
     trustedProxies: value(settings.trustedProxies),
     corsOrigins: value(settings.corsOrigins),
+    webhookOrigins: value(settings.webhookOrigins),
     console: value(settings.console),
     shown: shownSettings(Object.values(settings), env),
     signing: value(settings.signing),

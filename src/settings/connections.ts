@@ -46,4 +46,13 @@ export const connectionSettings = {
     allowed: 'address ranges as 10.0.0.0/8 or fd00::/8, separated by commas',
     parse: parsers.list(parsers.isCidr),
   }),
+  webhookOrigins: setting<readonly string[]>({
+    name: 'SERVICE_WEBHOOK_ORIGINS',
+    default: [],
+    description:
+      'Senders of CloudEvents that may deliver to the ingest routes, such as `eventgrid.azure.net`: their request for ' +
+      'permission (OPTIONS with `WebHook-Request-Origin`) is granted. They need a credential all the same.',
+    allowed: 'host names as eventgrid.azure.net, separated by commas, or * for any',
+    parse: parsers.list(parsers.isWebhookOrigin),
+  }),
 } as const

@@ -93,6 +93,11 @@ export function isCidr(text: string): boolean {
 export const postgresUrl: Parse<string> = (text) =>
   /^postgres(ql)?:\/\/\S+$/.test(text) && (URL.canParse(text) || hostUrls(text).length > 0) ? text : undefined
 
+/** Whether a text names a sender of web hooks (CloudEvents HTTP 1.1 Web Hooks, 4.1.1), or any. */
+export function isWebhookOrigin(text: string): boolean {
+  return text === '*' || /^[a-z0-9-]{1,63}(?:\.[a-z0-9-]{1,63})*$/i.test(text)
+}
+
 /** Whether a text is one exact web origin (RFC 6454), in the form in which a browser sends it. */
 export function isOrigin(text: string): boolean {
   // URL parsing accepts a star as a host name, but people mean any subdomain.

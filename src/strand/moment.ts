@@ -33,6 +33,15 @@ export function momentUpper(value: number | string): Hlc | undefined {
   return read(value, COUNTER_MAX)
 }
 
+const timestampPattern =
+  /^(\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))T(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i
+
+/** Whether a text is a date and time with its offset (RFC 3339, 5.6). */
+export function isTimestamp(text: string): boolean {
+  const date = timestampPattern.exec(text)?.[1]
+  return date !== undefined && isDay(date)
+}
+
 function read(value: number | string, counter: number): Hlc | undefined {
   if (typeof value === 'number') return value === 0 || value >= MS_MIN ? fromMs(value, counter) : undefined
   if (/^(?:0|[1-9]\d{11,14})$/.test(value)) return fromMs(Number(value), counter)
@@ -49,9 +58,13 @@ function isoMs(text: string): number {
   if (match === null) return Number.NaN
   const [, year, month, day, hour = '00', minute = '00', second = '00', fraction = '', offset = 'Z'] = match
   const date = `${year}-${month}-${day}`
-  const midnightMs = Date.parse(`${date}T00:00:00Z`)
-  // The platform reads 30 February as 1 March.
-  if (Number.isNaN(midnightMs) || !new Date(midnightMs).toISOString().startsWith(date)) return Number.NaN
+  if (!isDay(date)) return Number.NaN
   const zone = offset.length === 5 ? `${offset.slice(0, 3)}:${offset.slice(3)}` : offset
   return Date.parse(`${date}T${hour}:${minute}:${second}.${fraction.slice(0, 3).padEnd(3, '0')}${zone}`)
+}
+
+/** Whether there is such a day: the platform reads 30 February as 1 March. */
+function isDay(date: string): boolean {
+  const midnightMs = Date.parse(`${date}T00:00:00Z`)
+  return !Number.isNaN(midnightMs) && new Date(midnightMs).toISOString().startsWith(date)
 }

@@ -320,6 +320,29 @@ it('lets the origins read that are named, to the letter', async () => {
   }
 })
 
+it('grants senders of web hooks that are named that they deliver to ingest routes', async () => {
+  const open = await startServer({
+    env: { SERVICE_WEBHOOK_ORIGINS: 'eventgrid.azure.net', SERVICE_RATE_LIMIT_RPS: '50' },
+  })
+  try {
+    const asked = async (path: string, origin: string) => {
+      const headers = { 'webhook-request-origin': origin, 'webhook-request-rate': '120' }
+      const answer = await fetch(open.url + path, { method: 'OPTIONS', headers })
+      const names = ['webhook-allowed-origin', 'webhook-allowed-rate', 'allow']
+      return [answer.status, await answer.text(), ...names.map((name) => answer.headers.get(name))]
+    }
+    const granted = [200, '', 'EventGrid.azure.net', '3000', 'POST, OPTIONS']
+    for (const path of ['/v1/ingest/a', '/v1/ingest'])
+      expect(await asked(path, 'EventGrid.azure.net')).toEqual(granted)
+    const refused = [204, '', null, null, 'POST, OPTIONS']
+    expect(await asked('/v1/ingest/a', 'evil.example')).toEqual(refused)
+    expect(await asked('/v1/ingest/a', '*')).toEqual(refused)
+    expect(await asked('/v1/collections/a/records', 'eventgrid.azure.net')).toEqual(refused)
+  } finally {
+    await open.stop()
+  }
+})
+
 it('the server answered every documented success, and had nothing to log', () => {
   expect(server.stderr()).toBe('')
   expect(unseenSuccesses(docsRoutes)).toEqual([])

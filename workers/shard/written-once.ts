@@ -5,6 +5,7 @@ import { canonicalJson } from '../../src/strand/json.js'
 import { isJsonData, mediaTypeOf } from '../../src/wire/media-type.js'
 import type { IngestedOutcome } from '../../src/protocol/messages.js'
 import type { WriteOnce } from '../../src/protocol/command-options.js'
+import { isTimestamp } from '../../src/strand/moment.js'
 import type { CommitGroup, Draft } from './commit-group.js'
 import { faulty, isObject } from '../commands/drafts.js'
 import { keepAnswer, type KeyedRequest } from './idempotent-answers.js'
@@ -46,6 +47,12 @@ function eventName(event: unknown): string | Refusal {
       return faulty(`/${name}`, `Expected a CloudEvent with the attribute ${name}`)
     }
   }
+  // A member that is null counts as absent (CloudEvents JSON Format, 2.2).
+  const { time = null, data_base64: binary = null } = event
+  if (time !== null && !(typeof time === 'string' && isTimestamp(time)))
+    return faulty('/time', 'Expected a time of RFC 3339, as 2026-01-31T12:00:00Z')
+  if (binary !== null && Object.hasOwn(event, 'data'))
+    return faulty('/data_base64', 'Expected a CloudEvent with either data or data_base64')
   return JSON.stringify([event['source'], event['id']])
 }
 

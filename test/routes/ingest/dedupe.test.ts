@@ -180,6 +180,51 @@ describe('a CloudEvent', () => {
     }
   })
 
+  it('has a time of RFC 3339 or none, and its data in one form', async () => {
+    const times = [
+      '2026-01-31T12:00:00Z',
+      '2026-01-31t12:00:60.123456789012+23:59',
+      '2024-02-29T00:00:00-00:00',
+      null,
+    ]
+    for (const [n, time] of times.entries())
+      expect((await send('/timed', JSON.stringify({ ...event, id: `t${n}`, time }), structured)).status).toBe(
+        201,
+      )
+    const absent = { ...event, id: 'n', data: 1, data_base64: null }
+    expect((await send('/timed', JSON.stringify(absent), structured)).status).toBe(201)
+    const head = await seqOf('timed')
+    const wrong: [pointer: string, more: object][] = [
+      ['/time', { time: '2026-01-31' }],
+      ['/time', { time: '2026-01-31T12:00:00' }],
+      ['/time', { time: '2026-02-30T12:00:00Z' }],
+      ['/time', { time: '2026-01-31T24:00:00Z' }],
+      ['/time', { time: 'yesterday' }],
+      ['/time', { time: 1_790_000_000_000 }],
+      ['/data_base64', { data: 1, data_base64: 'YQ==' }],
+    ]
+    for (const [pointer, more] of wrong) {
+      const refused = await send('/timed', JSON.stringify({ ...event, id: 'w', ...more }), structured)
+      expect([pointer, refused.status], JSON.stringify(more)).toEqual([pointer, 400])
+    }
+    const headers = {
+      'ce-specversion': '1.0',
+      'ce-id': 'b',
+      'ce-source': '/s',
+      'ce-type': 't',
+      'ce-time': 'now',
+    }
+    expect((await send('/timed', '{}', headers)).body.errors).toMatchObject([{ pointer: '/time' }])
+    expect(await seqOf('timed')).toBe(head)
+  })
+
+  // Senders that encode nothing were refused for each URL with a per cent sign.
+  it('has the per cent signs of its headers that encode nothing', async () => {
+    const headers = { 'ce-specversion': '1.0', 'ce-id': '100%', 'ce-source': '/a%2Fb?q=%zz%', 'ce-type': 't' }
+    expect((await send('/signs', '{}', headers)).status).toBe(201)
+    expect(await bodies('signs')).toMatchObject([{ id: '100%', source: '/a/b?q=%zz%' }])
+  })
+
   it('is refused when it lacks what every event has', async () => {
     for (const missing of ['specversion', 'id', 'source', 'type']) {
       const partial = Object.fromEntries(Object.entries(event).filter(([name]) => name !== missing))

@@ -60,6 +60,7 @@ describe('readConfig', () => {
       rateLimitExempt: [],
       trustedProxies: [],
       corsOrigins: [],
+      webhookOrigins: [],
       console: true,
       shown: expect.any(Array),
       signing: 'record',
