@@ -169,10 +169,10 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
         headers.contentType = value
         break
       case 'content-encoding':
-        headers.contentEncoding = value.toLowerCase()
+        headers.contentEncoding = contentCodingOf(value)
         break
       case 'if-match':
-        headers.ifMatch = value
+        headers.ifMatch = headers.ifMatch === '' ? value : `${headers.ifMatch},${value}`
         break
       case 'idempotency-key':
         headers.idempotencyKey = value
@@ -216,6 +216,12 @@ function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, val
   else if (name === 'accept-encoding')
     headers.acceptEncoding = headers.acceptEncoding === '' ? value : `${headers.acceptEncoding},${value}`
   else if (name === 'accept') headers.accept = value
+}
+
+/** A content coding; `x-gzip` is an old name of gzip (RFC 9110, 8.4.1.3). */
+function contentCodingOf(value: string): string {
+  const coding = value.toLowerCase()
+  return coding === 'x-gzip' ? 'gzip' : coding
 }
 
 /** uWebSockets.js accepts any value of this header. */

@@ -7,7 +7,7 @@ export type Signing = 'record' | 'group'
 
 /** What a write can carry beside its body (docs/adr/0008-idempotency.md). */
 export interface WriteOptions {
-  /** The chain head that must still be in force, bare hex. */
+  /** The chain heads of which one must be in force, bare hex between commas; `*` for any, of an agent that is there. */
   ifMatch?: string
   /** The caller's Idempotency-Key with the caller it belongs to. */
   idempotency?: { caller: string; key: string }

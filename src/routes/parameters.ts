@@ -93,10 +93,9 @@ export function writeOptions(request: RouteRequest): WriteOptions | Refusal {
   const options: WriteOptions = {}
   const { ifMatch, idempotencyKey } = request.headers
   if (ifMatch !== '') {
-    const match = /^"(?:sha256:)?([0-9a-f]{64})"$/.exec(ifMatch)
-    if (match?.[1] === undefined)
-      return refuse('validation_failed', 'Expected If-Match to be a chain head in quotes')
-    options.ifMatch = match[1]
+    const heads = headsOf(ifMatch)
+    if (typeof heads !== 'string') return heads
+    options.ifMatch = heads
   }
   if (idempotencyKey !== '') {
     const fault = idempotencyFault(idempotencyKey)
@@ -107,6 +106,23 @@ export function writeOptions(request: RouteRequest): WriteOptions | Refusal {
   if (signing === undefined) return options
   return typeof signing === 'string' ? { ...options, signing } : signing
 }
+
+/** Entity tags between commas (RFC 9110, 8.8.3). */
+const tagList = /^[\s,]*(?:(?:W\/)?"[^"\x00-\x20\x7f]*"\s*(?:,[\s,]*|$))+$/
+
+/**
+ * The chain heads that `If-Match` names (RFC 9110, 13.1.1): hashes between commas, or `*`. Tags are compared strongly, so a weak
+ * one names none, and neither does one that is no hash; of a list of such tags nothing is left, and no head matches.
+ */
+function headsOf(ifMatch: string): string | Refusal {
+  if (ifMatch === '*') return ifMatch
+  if (!tagList.test(ifMatch))
+    return refuse('validation_failed', 'Expected If-Match to be chain heads in quotes, between commas, or *')
+  const tags = [...ifMatch.matchAll(/(W\/)?"(?:sha256:)?([^"]*)"/g)]
+  return tags.flatMap(([, weak, tag = '']) => (weak === undefined && headHash.test(tag) ? [tag] : [])).join()
+}
+
+const headHash = /^[0-9a-f]{64}$/
 
 /** What `?signing=` is documented by. */
 export const Signed = Type.Enum(['record', 'group'], {

@@ -269,10 +269,28 @@ describe('If-Match', () => {
     expect(await headOf(server, 'unborn')).toBeUndefined()
   })
 
+  it('takes lists and *, and compares strongly: a weak tag, or one that is no hash, matches nothing', async () => {
+    const head = async () => `"${(await headOf(server, 'a'))?.chain_head}"`
+    const write = async (value: string) =>
+      (await ask(server, append, { body: { data: {} }, headers: { 'if-match': value } })).status
+    const other = `"${'0'.repeat(64)}"`
+    for (const value of [`${other}, ${await head()}`, '*']) expect(await write(value)).toBe(201)
+    expect(await write(`W/"x" ,, ${await head()},"a,b"`)).toBe(201)
+    for (const value of [`W/${await head()}`, `${other},"x"`, '""', `"${'0'.repeat(63)}"`]) {
+      const stale = { body: { data: {} }, headers: { 'if-match': value } }
+      expect(await refused(append, stale), value).toEqual([412, 'head_mismatch'])
+    }
+    const unborn = { body: { data: {} }, headers: { 'if-match': '*' } }
+    expect((await ask(server, 'POST /v1/collections/unborn/records', unborn)).status).toBe(412)
+  })
+
   it('answers 400 for what is no head in quotes', async () => {
-    for (const value of ['*', 'x', `W/"${'0'.repeat(64)}"`, '0'.repeat(64), `"${'0'.repeat(63)}"`]) {
+    for (const value of ['x', '0'.repeat(64), `"${'0'.repeat(64)}`, '"a" "b"', '"a b"', 'w/"a"', '"a",*']) {
       const headers = { 'if-match': value }
-      expect(await refused(append, { body: { data: {} }, headers })).toEqual([400, 'validation_failed'])
+      expect(await refused(append, { body: { data: {} }, headers }), value).toEqual([
+        400,
+        'validation_failed',
+      ])
     }
   })
 })
@@ -314,6 +332,42 @@ describe('Idempotency-Key', () => {
     ]
     for (const [route, body] of others) {
       expect(await refused(route, { body, headers })).toEqual([422, 'idempotency_key_reused'])
+    }
+  })
+
+  // A client that was restarted, or another one, writes the same JSON in another order.
+  it('knows the same JSON whatever its white space and the order of its members', async () => {
+    const sent = (route: string, key: string, raw: string) =>
+      ask(server, route, { raw, headers: { 'idempotency-key': key } })
+    const pairs: [route: string, one: string, other: string, third: string][] = [
+      [
+        append,
+        '{"data":{"a":1,"b":[1e2]},"type":"record"}',
+        ' { "data": {"b": [100.0], "a": 1} } ',
+        '{"data":{"a":1,"b":[100,1]}}',
+      ],
+      [
+        batch,
+        '{"records":[{"data":{"a":1,"b":2}},{"data":{},"type":"t"}]}',
+        '{"atomic":true, "records":[{"data":{"b":2,"a":1}}, {"type":"t","data":{}}]}',
+        '{"records":[{"data":{},"type":"t"},{"data":{"a":1,"b":2}}]}',
+      ],
+      ['POST /v1/ingest/a', '{"a":1,"b":"\\u0041"}', '{"b":"A","a":1}', '{"a":1}'],
+      [
+        'POST /v1/agents',
+        '{"name":"made-once","zone":"free"}',
+        '{"zone":"free","name":"made-once"}',
+        '{"zone":"governed","name":"made-once"}',
+      ],
+    ]
+    for (const [n, [route, one, other, third]] of pairs.entries()) {
+      const first = await sent(route, `json-${n}`, one)
+      expect([route, first.status]).toEqual([route, 201])
+      const again = await leavesUnchanged(server, 'a', () => sent(route, `json-${n}`, other))
+      expect([again.status, again.text], route).toEqual([201, first.text])
+      expect(again.headers.get('idempotency-replayed')).toBe('true')
+      const refusal = await leavesUnchanged(server, 'a', () => sent(route, `json-${n}`, third))
+      expect([refusal.status, refusal.body.code], route).toEqual([422, 'idempotency_key_reused'])
     }
   })
 

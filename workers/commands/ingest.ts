@@ -20,11 +20,19 @@ import { appendOne, targetAgent } from './records.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
 
-/** Appends one record whose body is the request's body (POST /v1/ingest/:agent). */
-export function ingestOne(state: ShardState, command: CommandOf<'ingestOne'>, group: CommitGroup): Decision {
+/** The draft of a record whose body is the request's body. */
+export function readOne(state: ShardState, command: CommandOf<'ingestOne'>): Draft | Refusal {
   const rules = ingestRules(state, command)
   const { body, event, refusal } = command
-  const draft = refusal ?? (event === undefined ? bodyDraft(body, rules) : readEvent(body, event, rules))
+  return refusal ?? (event === undefined ? bodyDraft(body, rules) : readEvent(body, event, rules))
+}
+
+/** Appends one record whose body is the request's body (POST /v1/ingest/:agent), which was read. */
+export function ingestOne(
+  state: ShardState,
+  { command, draft }: { command: CommandOf<'ingestOne'>; draft: Draft | Refusal },
+  group: CommitGroup,
+): Decision {
   const decision = 'code' in draft ? draft : writeOne(state, { command, draft }, group)
   if (typeof decision === 'function' || command.keep !== true || !ofTheBody.has(decision.code))
     return decision

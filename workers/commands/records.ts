@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Policy, PolicyAction } from '../../src/auth/row-policy.js'
 import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
@@ -13,6 +14,7 @@ import { batchDone, recordView, writeResponse } from '../../src/wire/render.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { splitBatch } from '../shard/batch-split.js'
+import { addContent } from '../shard/idempotent-answers.js'
 import { agentToRead, covers, grantOf, hasPolicy, isRefused, notAllowed } from '../shard/row-access.js'
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
 import { publicKeyOf } from '../store/agents.js'
@@ -21,15 +23,21 @@ import type { Ready, Steps, Turn } from '../shard/turn.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 
-/** Appends one record (POST …/records). */
+/** Appends one record (POST …/records), which was read. */
 export function recordAppend(
   state: ShardState,
-  command: CommandOf<'recordAppend'>,
+  { command, draft }: { command: CommandOf<'recordAppend'>; draft: Draft | Refusal },
   group: CommitGroup,
 ): Decision {
-  const draft = readDraft(command.body, draftRules(state, command.options))
-  if ('code' in draft) return draft
-  return appendOne(state, { ...command, draft }, group)
+  return 'code' in draft ? draft : appendOne(state, { ...command, draft }, group)
+}
+
+/** The draft of one record. */
+export function readRecord(
+  state: ShardState,
+  { body, options }: Pick<CommandOf<'recordAppend'>, 'body' | 'options'>,
+): Draft | Refusal {
+  return readDraft(body, draftRules(state, options))
 }
 
 /** Appends a draft to its agent, which is made if it may emerge; for users 403 unless a policy allows it. */
@@ -44,18 +52,22 @@ export function appendOne(state: ShardState, write: Target & { draft: Draft }, g
   return () => ({ kind: 'reply', status: 201, body: writeResponse(agent.name, record) })
 }
 
-/** Appends a batch: all or none, or each by itself, in one group (POST …/records/batch). */
+/**
+ * Appends a batch: all or none, or each by itself, in one group (POST …/records/batch). `content`: a digest of its records,
+ * where it has an Idempotency-Key.
+ */
 export function* batchAppend(
   state: ShardState,
   command: CommandOf<'batchAppend'>,
   turn: Turn,
-): Steps<Ready | Refusal> {
+): Steps<{ ready: Ready; content: string } | Refusal> {
   const { access } = command
   if (access !== undefined && !hasPolicy(findAgent(state, turn.group, command.agent), 'write')) {
     return notAllowed
   }
   const read = yield* readBatch(state, command, turn)
-  return 'code' in read ? read : (group) => writeBatch(state, { command, read }, group)
+  if ('code' in read) return read
+  return { ready: (group) => writeBatch(state, { command, read }, group), content: read.content ?? '' }
 }
 
 function writeBatch(
@@ -134,7 +146,7 @@ export function targetAgent(state: ShardState, write: Target, group: CommitGroup
   const isUser = write.access !== undefined
   if (isUser && !hasPolicy(agent, write.needs ?? 'write')) return notAllowed
   const ifMatch = write.options.ifMatch
-  if (ifMatch !== undefined && agent?.head.hash !== ifMatch) {
+  if (ifMatch !== undefined && !isNamed(agent, ifMatch)) {
     const mayRead = !isUser || hasPolicy(agent, 'read')
     return refuse('head_mismatch', 'Expected the chain head named by If-Match', {
       ...(mayRead && { extra: { chain_head: agent?.head.hash ?? null } }),
@@ -144,6 +156,12 @@ export function targetAgent(state: ShardState, write: Target, group: CommitGroup
   if (!write.emerge || !mayEmerge(write.agent)) return noSuchAgent(write.agent)
   // The agent is made together with its first record.
   return group.reserve(2) ?? makeAgent(state, { agent: write.agent, zone: 'governed' }, group)
+}
+
+/** Whether `If-Match` names the head of an agent. */
+function isNamed(agent: Agent | undefined, ifMatch: string): boolean {
+  if (agent === undefined) return false
+  return ifMatch === agent.head.hash || ifMatch === '*' || ifMatch.split(',').includes(agent.head.hash)
 }
 
 /** Why no key may write to an existing agent, or make it; 403, 404, 409. */
@@ -170,6 +188,8 @@ interface Batch {
   drafts: (Draft | Refusal)[]
   /** The policies by which each draft was judged, and the verdicts; policies may change before the write. */
   judged?: { policies: readonly Policy[]; allowed: boolean[] }
+  /** Digest of what the records say, where the batch has an Idempotency-Key. */
+  content?: string
 }
 
 /** The records of a batch, read turn by turn. */
@@ -190,17 +210,22 @@ function* readBatch(
   if (isRefused(grant)) return grant
   const drafts: (Draft | Refusal)[] = []
   const allowed: boolean[] = []
+  const content = options.idempotency && createHash('sha256').update(`${atomic}\n`)
   for (const [index, item] of items.entries()) {
     const draft = batchDraft(item, `/records/${index}`, rules)
     if ('fault' in draft) return sayWhere(body, draft.fault)
     drafts.push(draft.draft)
+    if (content !== undefined) addContent(content, draft.draft, item)
     allowed.push('code' in draft.draft || covers(grant, draft.draft))
     if (turn.spent()) yield
   }
-  const judged = access === undefined ? {} : { judged: { policies, allowed } }
-  if (!atomic && !drafts.every((draft) => 'code' in draft)) return { atomic, drafts, ...judged }
+  const more = {
+    ...(access !== undefined && { judged: { policies, allowed } }),
+    ...(content !== undefined && { content: content.digest('base64') }),
+  }
+  if (!atomic && !drafts.every((draft) => 'code' in draft)) return { atomic, drafts, ...more }
   const whole = wholeBatch(drafts)
-  return 'code' in whole ? whole : { ...whole, ...judged }
+  return 'code' in whole ? whole : { ...whole, ...more }
 }
 
 /** Whether a batch is all or none, by its other members. */

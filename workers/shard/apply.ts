@@ -1,7 +1,10 @@
+import { createHash } from 'node:crypto'
 import { unreachable } from '../../src/base/assert.js'
+import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits.js'
 import type { Command, CommandOf, Outcome, StoreFlush, StoreGoOn } from '../../src/protocol/messages.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
+import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { agentKeyRotate, agentZoneSet } from '../commands/agent-changes.js'
 import { agentCreate, agentHead, agentList, agentStatus, keyClaim } from '../commands/agents.js'
 import { apiKeyCreate, apiKeyDelete, apiKeyList, apiKeysUsed } from '../commands/api-keys.js'
@@ -9,7 +12,7 @@ import { auditAppend, auditOpen } from '../commands/audit.js'
 import { authChange, revocationsList, authLookup } from '../commands/auth/namespace.js'
 import { strandThen } from '../commands/as-of.js'
 import { edgeAdd, edgeList, edgeRemove } from '../commands/graph.js'
-import { ingestOne, ingestPieces, isAllOrNone } from '../commands/ingest.js'
+import { ingestOne, ingestPieces, isAllOrNone, readOne } from '../commands/ingest.js'
 import { recordMutate } from '../commands/mutations.js'
 import { organismCreate, organismGet, organismList } from '../commands/organisms.js'
 import { policiesGet, policiesSet } from '../commands/policies.js'
@@ -22,7 +25,7 @@ import {
   proposalsSweep,
 } from '../commands/proposals.js'
 import { recordQuery } from '../commands/query.js'
-import { batchAppend, recordAppend, recordGet } from '../commands/records.js'
+import { batchAppend, readRecord, recordAppend, recordGet } from '../commands/records.js'
 import {
   headsAll,
   headsHold,
@@ -35,8 +38,15 @@ import {
 import { isLargePart, strandImport, strandImportEnd, strandImportSteps } from '../commands/strand-import.js'
 import { logPage, streamPage, watch } from '../commands/stream.js'
 import { mailDue, mailSettle } from '../auth/outbox.js'
-import type { CommitGroup } from './commit-group.js'
-import { answeredBefore, isCheck, keepAnswer, keyedRequest } from './idempotent-answers.js'
+import type { CommitGroup, Draft } from './commit-group.js'
+import {
+  addContent,
+  answeredBefore,
+  contentDigest,
+  isCheck,
+  keepAnswer,
+  keyedRequest,
+} from './idempotent-answers.js'
 import { ingestAtOnce, ingestKeyed, keptOf } from './idempotent-ingest.js'
 import { isOneLine } from './ingest-reader.js'
 import type { Decision, ShardState } from './state.js'
@@ -106,11 +116,13 @@ function* batchSteps(state: ShardState, command: CommandOf<'batchAppend'>, turn:
   const { agent } = command
   const request = idempotency && keyedRequest(command, { ...idempotency, agent })
   const before = request && answeredBefore(state, turn.group, request)
-  if (before !== undefined) return before
-  const ready = yield* batchAppend(state, command, turn)
-  if (typeof ready !== 'function') return ready
+  if (typeof before === 'function') return before
+  const read = yield* batchAppend(state, command, turn)
+  if ('code' in read) return before ?? read
+  const { ready, content } = read
+  if (request !== undefined) request.content = contentDigest(command, content)
   const { group } = turn
-  // Another request may have written the same while this one was read.
+  // The same batch, written otherwise; or another request has written the same while this one was read.
   const meanwhile = request && answeredBefore(state, group, request)
   if (meanwhile !== undefined) return meanwhile
   const decision = ready(group)
@@ -126,19 +138,55 @@ export function decide(state: ShardState, command: ShortWrite, group: CommitGrou
   if (idempotency === undefined) return write(state, command, group)
   const request = keyedRequest(command, { ...idempotency, agent: agentOf(command) })
   const before = answeredBefore(state, group, request)
-  if (before !== undefined) return before
-  const decision = write(state, command, group)
+  if (typeof before === 'function') return before
+  const { content, run } = prepared(state, command)
+  if (content !== undefined) request.content = contentDigest(command, content)
+  const same = before && answeredBefore(state, group, request)
+  if (same !== undefined) return same
+  const decision = run(group)
   if (typeof decision === 'function' && !isCheck(command))
     keepAnswer(state, group, { ...request, outcome: decision })
   return decision
 }
 
+/** A write under an Idempotency-Key: what its body says, and how it is carried out. A body is read once for both. */
+function prepared(
+  state: ShardState,
+  command: ShortWrite,
+): { content?: string | undefined; run: (group: CommitGroup) => Decision } {
+  switch (command.kind) {
+    case 'recordAppend': {
+      const draft = readRecord(state, command)
+      return { content: contentOf(draft), run: (group) => recordAppend(state, { command, draft }, group) }
+    }
+    case 'ingestOne': {
+      const draft = readOne(state, command)
+      return { content: contentOf(draft), run: (group) => ingestOne(state, { command, draft }, group) }
+    }
+    case 'requestClaim': {
+      const parsed = readJson(command.body, limits.nestingDepthMax)
+      const content = 'code' in parsed ? undefined : canonicalJson(parsed.value)
+      return { content, run: () => requestClaim(state) }
+    }
+    default:
+      return { run: (group) => write(state, command, group) }
+  }
+}
+
+/** What a record says; undefined for one that is refused. */
+function contentOf(draft: Draft | Refusal): string | undefined {
+  if ('code' in draft) return undefined
+  const content = createHash('sha256')
+  addContent(content, draft, draft.body)
+  return content.digest('base64')
+}
+
 function write(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
   switch (command.kind) {
     case 'recordAppend':
-      return recordAppend(state, command, group)
+      return recordAppend(state, { command, draft: readRecord(state, command) }, group)
     case 'ingestOne':
-      return ingestOne(state, command, group)
+      return ingestOne(state, { command, draft: readOne(state, command) }, group)
     case 'recordMutate':
       return recordMutate(state, command, group)
     case 'agentCreate':

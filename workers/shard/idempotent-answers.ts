@@ -1,11 +1,12 @@
-import { createHash } from 'node:crypto'
+import { createHash, type Hash } from 'node:crypto'
 import { assert } from '../../src/base/assert.js'
-import { refuse } from '../../src/base/errors.js'
+import { refuse, type Refusal } from '../../src/base/errors.js'
 import { placeOf } from '../../src/base/placement.js'
 import { isApiKeyMade, type ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
+import { canonicalJson } from '../../src/strand/json.js'
 import { seal, unseal, type SealedPlace } from '../../src/strand/seal.js'
-import type { CommitGroup } from './commit-group.js'
+import type { CommitGroup, Draft } from './commit-group.js'
 import type { IdempotentOutcome } from '../store/write-set.js'
 import type { Decision, ShardState } from './state.js'
 import { idempotencyRow } from '../store/idempotency.js'
@@ -14,8 +15,10 @@ import { idempotencyRow } from '../store/idempotency.js'
 export interface KeyedRequest {
   /** The key of its row in the store, made of caller and Idempotency-Key. */
   row: Buffer
-  /** Digest of what is asked. */
+  /** Digest of what is asked, byte by byte. */
   digest: string
+  /** The same of what its JSON says, once that was read: white space, and the order of members, make no other request. */
+  content?: string
   /** The placement of the agent that the key belongs to. */
   place: number
 }
@@ -27,6 +30,17 @@ export function keyedRequest(
 ): KeyedRequest {
   const place = agent === '' ? 0 : placeOf(agent)
   return { row: idempotencyRow(caller, agent, key), digest: digestOf(asWritten(command)), place }
+}
+
+/** The digest of a command whose body is JSON, by what was read of it. */
+export function contentDigest(command: Command, content: string): string {
+  return digestOf(command, content)
+}
+
+/** Adds to a digest what a record asks for; one that is refused counts as it came. */
+export function addContent(content: Hash, draft: Draft | Refusal, bytes: Uint8Array): void {
+  if ('code' in draft) content.update(`refused ${bytes.length}\n`).update(bytes)
+  else content.update(`${draft.type} ${draft.body.length}\n`).update(draft.body)
 }
 
 /** Whether a command only checks whether something may be written; its answer is not kept. */
@@ -47,13 +61,13 @@ function asWritten(command: Command): Command {
 export function answeredBefore(
   state: ShardState,
   group: CommitGroup,
-  { row, digest }: Omit<KeyedRequest, 'place'>,
+  { row, digest, content }: Omit<KeyedRequest, 'place'>,
 ): Decision | undefined {
   const pending = group.answers.get(row.toString('latin1'))
   const kept = pending === undefined ? state.store.idempotency.find(row, state.clock()) : undefined
   const before = pending ?? kept
   if (before === undefined) return undefined
-  if (before.digest !== digest) {
+  if (before.digest !== digest && (content === undefined || before.content !== content)) {
     return refuse(
       'idempotency_key_reused',
       'Expected the request that this Idempotency-Key was first used for',
@@ -67,12 +81,13 @@ export function answeredBefore(
  * What makes two requests the same: the whole command except its options, whether it is a check, the claims, which a
  * newer token may change, the caller, to whom an Idempotency-Key belongs, and what is looked up for it.
  */
-function digestOf(command: Command): string {
+function digestOf(command: Command, content?: string): string {
   const digest = createHash('sha256')
   for (const [name, value] of Object.entries(command)) {
     if (notAsked.has(name)) continue
     digest.update(`${name}\n`)
-    digest.update(value instanceof Uint8Array ? value : JSON.stringify(value))
+    if (value instanceof Uint8Array) digest.update(name === 'body' && content !== undefined ? content : value)
+    else digest.update(canonicalJson(value))
   }
   return digest.digest('base64')
 }
@@ -93,10 +108,10 @@ const notAsked = new Set([
 export function keepAnswer(
   state: ShardState,
   group: CommitGroup,
-  { row, digest, place, outcome }: KeyedRequest & { outcome: () => Outcome },
+  { row, digest, content, place, outcome }: KeyedRequest & { outcome: () => Outcome },
 ): void {
   const kept = () => closed(state, row, outcome())
-  group.answers.set(row.toString('latin1'), { key: row, digest, place, outcome, kept })
+  group.answers.set(row.toString('latin1'), { key: row, digest, content, place, outcome, kept })
 }
 
 /** Only the hash of an API key may be readable in the store, so an answer that shows a key is sealed. */

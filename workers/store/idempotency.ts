@@ -8,6 +8,8 @@ import { expiryKey } from './tables.js'
 export interface KeptAnswer {
   /** Digest of the request: another request under the same key is refused. */
   digest: string
+  /** Digest of what its JSON says, however it is written; absent where the body is not one JSON value. */
+  content?: string
   outcome: IdempotentOutcome
   expiresAtMs: number
   /** Where the key's agent is placed (src/base/placement.ts), which the key of the row does not show. */
@@ -54,9 +56,15 @@ export class IdempotencyTable {
   put(answers: Iterable<PendingAnswer>, nowMs: number): void {
     const expiresAtMs = nowMs + LIFETIME_MS
     let added = 0
-    for (const { key, digest, place, kept: outcome } of answers) {
+    for (const { key, digest, content, place, kept: outcome } of answers) {
       added++
-      const kept: KeptAnswer = { digest, outcome: outcome(), expiresAtMs, place }
+      const kept: KeptAnswer = {
+        digest,
+        ...(content !== undefined && { content }),
+        outcome: outcome(),
+        expiresAtMs,
+        place,
+      }
       this.#environment.idempotency.put(key, Buffer.from(JSON.stringify(kept)))
       this.#environment.expiries.put(expiryKey(expiresAtMs, key), Buffer.alloc(0))
     }

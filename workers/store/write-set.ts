@@ -90,6 +90,7 @@ export type AgentChange = Pick<
 export interface PendingAnswer {
   key: Buffer
   digest: string
+  content: string | undefined
   place: number
   outcome: () => Outcome
   /** Makes the answer as it is written. */

@@ -50,11 +50,13 @@ const headerParameters = {
     maxLength: limits.idempotencyKeyCharsMax,
     description:
       `The same key and body are answered as at the first time, for ${limits.idempotencyHours} hours, ` +
-      'with Idempotency-Replayed: true; another body is answered 422',
+      'with Idempotency-Replayed: true; another body is answered 422. One JSON value is compared by what it says',
   }),
   'If-Match': Type.String({
-    pattern: '^"(sha256:)?[0-9a-f]{64}"$',
-    description: 'Write only while this is the chain head: its hash in quotes, as in the ETag of the head',
+    description:
+      'Write only while the chain head is the one whose hash stands here in quotes, as in the ETag of the head, or one of several ' +
+      'between commas; `*`: only to an agent that is there. Weak tags match nothing (RFC 9110, 13.1.1)',
+    example: `"${second}"`,
   }),
   'Last-Event-ID': Type.String({ description: 'The id of the last event that was seen: go on behind it' }),
   'Strandfast-Agent-Seed': Type.String({
