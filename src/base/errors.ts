@@ -57,6 +57,7 @@ export const errorCatalogue = {
   import_rejected: { status: 422, title: 'The export does not verify or cannot be taken in' },
   metadata_too_large: { status: 422, title: 'The metadata takes too many bytes' },
   weak_password: { status: 422, title: 'The password is too easy to guess' },
+  headers_too_large: { status: 431, title: 'The headers of the request are too many or too long' },
   rate_limited: { status: 429, title: 'Too many requests' },
   too_many_streams: { status: 429, title: 'The credential has too many streams or tickets' },
   account_locked: { status: 429, title: 'Too many failed logins' },
@@ -68,6 +69,7 @@ export const errorCatalogue = {
   unavailable: { status: 503, title: 'The server is starting, stopping or recovering' },
   outcome_unknown: { status: 503, title: 'The outcome of the request is not known' },
   clock_skew: { status: 503, title: 'The server clock is behind its records' },
+  http_version_not_supported: { status: 505, title: 'The request is not of HTTP/1.1' },
   storage_full: { status: 507, title: 'The server is out of storage' },
 } as const
 
@@ -100,6 +102,8 @@ export interface Refusal {
   detail: string
   faults?: Fault[]
   retryAfterSecs?: number
+  /** The content codings that would be taken, where another one is the reason. */
+  acceptEncoding?: string
   extra?: Record<string, unknown>
 }
 
@@ -109,6 +113,14 @@ export interface Refusal {
  */
 export function refuse(code: ErrorCode, detail: string, more?: Omit<Refusal, 'code' | 'detail'>): Refusal {
   return { code, detail, ...more }
+}
+
+/**
+ * 415 for a body in a content coding that is not taken; the answer names the ones that are, which tells it from a wrong media
+ * type (RFC 9110, 12.5.3).
+ */
+export function refuseCoding(acceptEncoding: 'identity' | 'gzip, identity', detail: string): Refusal {
+  return refuse('unsupported_media_type', detail, { acceptEncoding })
 }
 
 /** The HTTP status that a refusal is answered with: the catalogue's, unless it names its own. */

@@ -16,6 +16,7 @@ const relations = [
   ['shortWriteBytesMax', 'commitBytesMax', 'a short write fits into a commit'],
   ['batchRecordsMax', 'commitRecordsMax', 'a batch is written in one commit'],
   ['smallChunkBytes', 'chunksGatheredBytes', 'chunks that are put together are larger than small ones'],
+  ['chunksGatheredBytes', 'chunksHeldBytes', 'chunks are held until they were put together'],
   ['pageRowsDefault', 'pageRowsMax', 'the default of a page is within its range'],
   ['agentStatusesMax', 'pageRowsMax', 'a page of agents with their status is no longer than one without'],
   ['pageRowsMax', 'pageScanRecordsMax', 'a page call looks at as many records as it may answer with'],

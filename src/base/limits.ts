@@ -19,8 +19,8 @@ export const limits = {
   batchBytesMax: 8_388_608,
   /** Bytes of a header block, set before the HTTP library loads. */
   headerBlockBytesMax: 16_384,
-  /** Headers of a request. */
-  headersMax: 99,
+  /** Headers of a request; fewer than uWebSockets.js refuses by a page of its own. */
+  headersMax: 90,
   /** How long a connection can be idle according to `Keep-Alive`, seconds; it is closed after 8 to 12. */
   keepAliveSecs: 5,
   /**
@@ -43,6 +43,8 @@ export const limits = {
   lastAnswerLingerMs: 1_000,
   /** Bytes of chunks of a body that are joined before they are read. */
   chunksGatheredBytes: 16_384,
+  /** Bytes of chunks that are kept until all that arrived with them was parsed: more of them are passed on before. */
+  chunksHeldBytes: 65_536,
   /** Chunks of one body in one turn of the event loop; more of them, if small, close the connection. */
   smallChunksTogetherMax: 16_384,
   /** Bytes below which such chunks are small, on average. */

@@ -67,12 +67,15 @@ export interface TlsFiles {
   keyFile: string
 }
 
+/** What bytes can be that are no request. */
+export type NoRequest = 'malformed_request' | 'headers_too_large' | 'http_version_not_supported'
+
 /** What a door is opened with. */
 export interface DoorOptions {
   /** HTTPS instead of HTTP. */
   tls: TlsFiles | undefined
   /** Makes the problem document that answers bytes which are no request, where the library leaves the answer to us. */
-  malformed(): string
+  problem(code: NoRequest): string
 }
 
 /** What listens. */

@@ -1,11 +1,20 @@
 import { readFileSync } from 'node:fs'
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, STATUS_CODES, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { addRoute, createRouter, findRoute } from 'rou3'
 import { assert } from '../base/assert.js'
+import { errorCatalogue } from '../base/errors.js'
 import { limits } from '../base/limits.js'
-import type { DoorMethod, DoorOptions, HttpDoor, HttpHandler, HttpRequest, TlsFiles } from './door.js'
+import type {
+  DoorMethod,
+  DoorOptions,
+  HttpDoor,
+  HttpHandler,
+  HttpRequest,
+  NoRequest,
+  TlsFiles,
+} from './door.js'
 import { NodeResponse } from './node-response.js'
 
 /** A handler, and the places of the parameters among the segments of its path. */
@@ -18,23 +27,23 @@ interface Match {
  * A door of node:http or node:https.
  * @throws Error when the certificate cannot be read
  */
-export function nodeDoor({ tls, malformed }: DoorOptions): HttpDoor {
+export function nodeDoor({ tls, problem }: DoorOptions): HttpDoor {
   const router = createRouter<Match>()
   const others = new Map<string, HttpHandler>()
   const server = serverOf(tls)
   const busy = new WeakMap<Duplex, NodeResponse | 'over'>()
-  const handlers = { router, others, busy, waiting: new WeakMap(), malformed }
+  const handlers = { router, others, busy, waiting: new WeakMap(), problem }
   const handle = (request: IncomingMessage, reply: ServerResponse) => inTurn(handlers, request, reply)
   server.on('request', handle)
   // An expectation other than `100-continue` is passed over, as uWebSockets.js does.
   server.on('checkExpectation', handle)
-  server.on('connect', (_request, socket) => sayAndClose(socket, 505, malformed))
+  server.on('connect', (_request, socket) => sayAndClose(socket, 'http_version_not_supported', problem))
   server.on('clientError', (error, socket) => {
     const response = busy.get(socket)
     // Neither in the middle of an answer nor before it is due can anything be said.
     if (response === 'over' || response?.begun === true || response?.wholeBody === true || !socket.writable)
       socket.destroy()
-    else sayAndClose(socket, statusOfFault(error), malformed)
+    else sayAndClose(socket, faultOfParser(error), problem)
   })
   return {
     route(method, pattern, handler) {
@@ -100,7 +109,7 @@ interface Handlers {
   busy: WeakMap<Duplex, NodeResponse | 'over'>
   /** How many requests of a connection wait for the end of this turn. */
   waiting: WeakMap<Duplex, number>
-  malformed: DoorOptions['malformed']
+  problem: DoorOptions['problem']
 }
 
 /**
@@ -148,44 +157,60 @@ function hasParser(socket: object): socket is { parser: { onIncoming: unknown } 
 }
 
 function carryOut(
-  { router, others, busy, malformed }: Handlers,
+  { router, others, busy, problem }: Handlers,
   request: IncomingMessage,
   reply: ServerResponse,
 ): void {
-  const { socket, method = '', url = '' } = request
-  const fault = faultOf(request)
-  if (fault !== undefined) {
+  const { socket, method = '' } = request
+  const target = targetOf(request)
+  if (typeof target === 'string') {
     // What arrived together with it is parsed all the same.
     busy.set(socket, 'over')
-    sayAndClose(socket, fault, malformed)
+    sayAndClose(socket, target, problem)
     return
   }
-  const queryAt = url.indexOf('?')
-  const path = queryAt < 0 ? url : url.slice(0, queryAt)
+  const { path } = target
   const match = path.length > 1 && path.endsWith('/') ? undefined : findRoute(router, method, path)?.data
   const handler = match?.handler ?? others.get(method) ?? others.get('')
   assert(handler !== undefined, 'the server has a handler for what no route takes')
   const response = new NodeResponse(request, reply, { finished: () => busy.delete(socket) })
   busy.set(socket, response)
-  handler(response, headOf(request, { path, query: queryAt < 0 ? '' : url.slice(queryAt + 1) }, match))
+  handler(response, headOf(request, target, match))
 }
 
-/** What uWebSockets.js refuses itself, and node:http lets through. */
-function faultOf({ url = '', httpVersion, rawHeaders, headers }: IncomingMessage): Fault | undefined {
-  if (!url.startsWith('/') || httpVersion !== '1.1') return 505
-  if (rawHeaders.length / 2 > limits.headersMax) return 431
-  return headers.host === undefined ? 400 : undefined
+/** The target of a request (RFC 9112, 3.2). */
+interface Target {
+  path: string
+  query: string
+  /** In the absolute form: the authority, which counts in place of the header Host (RFC 9112, 3.2.2). */
+  authority: string | undefined
+}
+
+/** The target, or why it is refused: what uWebSockets.js refuses itself, node:http lets through. */
+function targetOf({ url = '', method, httpVersion, headers }: IncomingMessage): Target | NoRequest {
+  if (httpVersion !== '1.1') return 'http_version_not_supported'
+  if (headers.host === undefined) return 'malformed_request'
+  const [start = '', authority] = url.startsWith('/') ? [] : (/^https?:\/\/([^/?#]+)/i.exec(url) ?? [])
+  const local = start === '' ? url : url.slice(start.length)
+  if (!local.startsWith('/') && start === '' && !(local === '*' && method === 'OPTIONS'))
+    return 'http_version_not_supported'
+  const queryAt = local.indexOf('?')
+  const path = queryAt < 0 ? local : local.slice(0, queryAt)
+  return { path: path || '/', query: queryAt < 0 ? '' : local.slice(queryAt + 1), authority }
 }
 
 function headOf(
   { rawHeaders, method = '' }: IncomingMessage,
-  { path, query }: { path: string; query: string },
+  { path, query, authority }: Target,
   match: Match | undefined,
 ): HttpRequest {
   return {
     forEach(visit) {
-      for (let at = 0; at + 1 < rawHeaders.length; at += 2)
-        visit((rawHeaders[at] ?? '').toLowerCase(), rawHeaders[at + 1] ?? '')
+      for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+        const name = (rawHeaders[at] ?? '').toLowerCase()
+        const value = rawHeaders[at + 1] ?? ''
+        visit(name, name === 'host' ? (authority ?? value) : value)
+      }
     },
     getParameter: (index) => path.split('/')[match?.places[index] ?? -1],
     getQuery: () => query,
@@ -213,32 +238,21 @@ function listenOn(server: Server, place: Place): Promise<number | undefined> {
 }
 
 /** What is said to bytes that are no request; undefined: nothing, the connection is only closed. */
-function statusOfFault(error: Error & { code?: string }): Fault | undefined {
-  if (error.code === 'HPE_HEADER_OVERFLOW') return 431
-  if (error.code === 'HPE_INVALID_VERSION') return 505
-  return error.code?.startsWith('HPE_') === true ? 400 : undefined
+function faultOfParser(error: Error & { code?: string }): NoRequest | undefined {
+  if (error.code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
+  if (error.code === 'HPE_INVALID_VERSION') return 'http_version_not_supported'
+  return error.code?.startsWith('HPE_') === true ? 'malformed_request' : undefined
 }
 
-const faults = {
-  400: 'Bad Request',
-  431: 'Request Header Fields Too Large',
-  505: 'HTTP Version Not Supported',
-} as const
-
-type Fault = keyof typeof faults
-
 /** Says what is wrong on a connection that has no request to answer, and closes it. */
-function sayAndClose(socket: Duplex, status: Fault | undefined, malformed: DoorOptions['malformed']): void {
-  if (status === undefined) {
+function sayAndClose(socket: Duplex, code: NoRequest | undefined, problem: DoorOptions['problem']): void {
+  if (code === undefined) {
     socket.destroy()
     return
   }
-  const text = faults[status]
-  const [type, body] =
-    status === 400
-      ? ['Content-Type: application/problem+json\r\n', malformed()]
-      : ['', `<h1>${text}</h1>${status === 505 ? '<p>This server does not support HTTP/1.0.</p>' : ''}`]
+  const { status } = errorCatalogue[code]
   socket.once('finish', () => socket.destroy())
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: application/problem+json\r\n`
   const kept = 'Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n'
-  socket.end(`HTTP/1.1 ${status} ${text}\r\n${type}${kept}Connection: close\r\n\r\n${body}`)
+  socket.end(`${head}${kept}Connection: close\r\n\r\n${problem(code)}`)
 }

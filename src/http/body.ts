@@ -1,5 +1,5 @@
 import { withoutMark } from '../base/bytes.js'
-import { refuse, type Refusal } from '../base/errors.js'
+import { refuse, refuseCoding, type Refusal } from '../base/errors.js'
 import type { Principal } from '../routes/route.js'
 import { refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
@@ -36,12 +36,17 @@ export function takeBody(
     goOn(noBytes)
     return
   }
+  const { contentEncoding, contentType } = taking.head.headers
   collectBody(exchange, { ...taking, bytesMax: bodyBytesMax }, (body) => {
-    if (body.length > 0 && !isJson(taking.head.headers.contentType))
+    if (body.length === 0) goOn(body)
+    else if (contentEncoding !== '' && contentEncoding !== 'identity') exchange.refuse(coded)
+    else if (!isJson(contentType))
       exchange.refuse(refuse('unsupported_media_type', 'Expected Content-Type application/json'))
     else goOn(withoutMark(body))
   })
 }
+
+const coded = refuseCoding('identity', 'Expected no Content-Encoding; ingest takes gzip')
 
 /** JSON by its media type; a body without a type is taken for JSON. */
 function isJson(contentType: string): boolean {

@@ -193,6 +193,8 @@ export class Exchange {
       this.#head({ status, contentType: 'application/problem+json', headers: more.headers })
       if (status === 401)
         for (const challenge of this.challenges) this.#response.writeHeader('WWW-Authenticate', challenge)
+      if (refusal.acceptEncoding !== undefined)
+        this.#response.writeHeader('Accept-Encoding', refusal.acceptEncoding)
       const retrySecs = refusal.retryAfterSecs ?? (status === 507 ? limits.storageFullRetrySecs : undefined)
       if (retrySecs !== undefined) this.#response.writeHeader('Retry-After', String(retrySecs))
     }
@@ -276,13 +278,24 @@ export class Exchange {
 
   #listen(receive: ReceivePart): void {
     const pass = (part: ArrayBuffer, last: boolean) => this.#pass(part, last, receive)
-    const chunks = this.#isLast ? new ChunkGathering(pass) : undefined
+    const chunks = this.#isLast
+      ? new ChunkGathering({ deliver: pass, refuse: (refusal) => this.#refuseBody(refusal) })
+      : undefined
     this.#response.onData((part, last) => {
       this.#wholeBody ||= last
+      // What follows a chunked body, trailers perhaps, is not to end the connection before its answer is out.
+      if (last && chunks !== undefined && this.#open) this.#response.pause()
       if (last) this.#last?.bodyArrived()
       if (chunks === undefined) pass(part, last)
       else if (!chunks.add(part, last)) this.#response.close()
     })
+  }
+
+  /** Refuses a request in the middle of its body, whose reader is told that the client has gone. */
+  #refuseBody(refusal: Refusal): void {
+    const callbacks = this.#open ? this.#onGone.splice(0) : []
+    this.refuse(refusal, { closing: true })
+    for (const callback of callbacks) callback()
   }
 
   /**
@@ -315,11 +328,11 @@ export class Exchange {
     if (!this.#wholeBody) this.#resume()
   }
 
-  /** Resuming a connection that is not paused makes uWebSockets.js reset it at its next request. */
+  /** uWebSockets.js resets a resumed connection that is not paused at its next request; after a chunked body none is read. */
   #resume(): void {
     if (!this.#open || !this.#paused) return
     this.#paused = false
-    this.#response.resume()
+    if (!(this.#isLast && this.#wholeBody)) this.#response.resume()
   }
 
   #answerHead({ status, contentType, headers }: Answer): void {

@@ -1,4 +1,5 @@
-import { refuse } from '../base/errors.js'
+import { refuse, type Refusal } from '../base/errors.js'
+import { limits } from '../base/limits.js'
 import type { RequestHeaders } from '../routes/route.js'
 import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeWatch } from './exchange.js'
@@ -18,7 +19,7 @@ export interface RequestHead {
   /** The client wants its connection closed after the answer. */
   closes: boolean
   /** What is malformed about it; undefined when nothing is. */
-  fault: string | undefined
+  fault: Refusal | undefined
 }
 
 /** What is needed to open a request. */
@@ -84,7 +85,7 @@ export function openRequest(
 /**
  * Goes on with a request, or ends it: the rate of its address counts first, of malformed requests too. Where the time of
  * this turn is spent, that comes later: uWebSockets.js and node.ts close a connection whose next request arrives before.
- * Answers 429 rate_limited, or 400 malformed_request, which closes the connection (docs/SECURITY.md).
+ * Answers 429 rate_limited, or 400 malformed_request or 431 headers_too_large, which close the connection (docs/SECURITY.md).
  * @param goOn called for a well-formed request from an address within its rate limit
  */
 export function takeRequest(
@@ -98,8 +99,7 @@ export function takeRequest(
     const { refusal, headers } = opening.rates.limit(response, head.headers, rate === 'auth')
     exchange.rate = headers
     if (refusal !== undefined) exchange.refuse(refusal)
-    else if (head.fault !== undefined)
-      exchange.refuse(refuse('malformed_request', head.fault), { closing: true })
+    else if (head.fault !== undefined) exchange.refuse(head.fault, { closing: true })
     else if (head.chunked && !takesBody) exchange.refuse(unwantedBody)
     else goOn()
   }
@@ -142,17 +142,17 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
   let fault: string | undefined
   let chunked = false
   let closes = false
+  let trails = false
   let hosts = 0
+  let count = 0
   request.forEach((name, value) => {
+    count++
     if (!(name === 'authorization' && credentials.knows(value)) && controlCharacter.test(value))
       fault = 'Expected header values without control characters'
     switch (name) {
       case 'host':
         if (++hosts > 1 || !hostPattern.test(value)) fault = 'Expected one Host, of a name or an address'
         headers.host = value
-        break
-      case 'authorization':
-        headers.authorization = value
         break
       case 'content-length':
         if (contentLength !== undefined) fault = 'Expected one Content-Length'
@@ -162,48 +162,77 @@ function readHead(request: HttpRequest, credentials: Pick<Credentials, 'knows'>)
         fault = codingFault(value, chunked) ?? fault
         chunked = true
         break
+      case 'trailer':
+        trails = true
+        break
       case 'connection':
         closes = closeOption.test(value)
         break
-      case 'content-type':
-        headers.contentType = value
-        break
-      case 'content-encoding':
-        headers.contentEncoding = contentCodingOf(value)
-        break
-      case 'if-match':
-        headers.ifMatch = headers.ifMatch === '' ? value : `${headers.ifMatch},${value}`
-        break
-      case 'idempotency-key':
-        headers.idempotencyKey = value
-        break
-      case 'x-request-id':
-        if (idPattern.test(value)) headers.requestId = value
-        break
-      case 'last-event-id':
-        headers.lastEventId = value
-        break
-      case 'origin':
-        headers.origin = value
-        break
-      case 'user-agent':
-        headers.userAgent = value
-        break
-      case 'cookie':
-        // Some clients send it in parts (RFC 9113, 8.2.3).
-        headers.cookie = headers.cookie === '' ? value : `${headers.cookie}; ${value}`
-        break
-      case 'x-forwarded-for':
-        headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
-        break
       default:
-        readRareHeader(headers, name, value)
+        readField(headers, name, value)
     }
   })
   if (contentLength !== undefined) fault = lengthFault(contentLength, chunked) ?? fault
-  const length = contentLength === undefined ? undefined : Number(contentLength)
-  return { headers, query: request.getQuery() ?? '', contentLength: length, chunked, closes, fault }
+  // uWebSockets.js takes trailers for a next request, so none are announced to it.
+  if (chunked && trails) fault ??= 'Expected no trailers: they are not read'
+  return {
+    headers,
+    query: request.getQuery() ?? '',
+    contentLength: contentLength === undefined ? undefined : Number(contentLength),
+    chunked,
+    closes,
+    fault: refusalOf(fault, count),
+  }
 }
+
+/** Headers that say nothing of where a request ends. */
+function readField(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {
+  switch (name) {
+    case 'authorization':
+      headers.authorization = value
+      break
+    case 'content-type':
+      headers.contentType = value
+      break
+    case 'content-encoding':
+      headers.contentEncoding = contentCodingOf(value)
+      break
+    case 'if-match':
+      headers.ifMatch = headers.ifMatch === '' ? value : `${headers.ifMatch},${value}`
+      break
+    case 'idempotency-key':
+      headers.idempotencyKey = value
+      break
+    case 'x-request-id':
+      if (idPattern.test(value)) headers.requestId = value
+      break
+    case 'last-event-id':
+      headers.lastEventId = value
+      break
+    case 'origin':
+      headers.origin = value
+      break
+    case 'user-agent':
+      headers.userAgent = value
+      break
+    case 'cookie':
+      // Some clients send it in parts (RFC 9113, 8.2.3).
+      headers.cookie = headers.cookie === '' ? value : `${headers.cookie}; ${value}`
+      break
+    case 'x-forwarded-for':
+      headers.forwardedFor = headers.forwardedFor === '' ? value : `${headers.forwardedFor},${value}`
+      break
+    default:
+      readRareHeader(headers, name, value)
+  }
+}
+
+function refusalOf(fault: string | undefined, headerCount: number): Refusal | undefined {
+  if (headerCount > limits.headersMax) return tooManyHeaders
+  return fault === undefined ? undefined : refuse('malformed_request', fault)
+}
+
+const tooManyHeaders = refuse('headers_too_large', `Expected at most ${limits.headersMax} headers`)
 
 /** Headers that few requests have, or few routes look at. */
 function readRareHeader(headers: ReturnType<typeof noHeaders>, name: string, value: string): void {

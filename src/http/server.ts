@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net'
 import { refuse } from '../base/errors.js'
+import { limits } from '../base/limits.js'
 import { assertFree } from '../base/free-port.js'
 import type { Config } from '../settings/config.js'
 import type { Route } from '../routes/routes.js'
@@ -93,8 +94,9 @@ function openDoor(
   { tls, connections }: ListenSettings,
   { routes, handling }: { routes: readonly Route[]; handling: Handling },
 ): { door: HttpDoor; use: HttpServer['use'] } {
-  const malformed = () => JSON.stringify(problemOf(noRequest, handling.nextRequestId()))
-  const door = doorOf(loaded, { tls, malformed })
+  const problem: DoorOptions['problem'] = (code) =>
+    JSON.stringify(problemOf(refuse(code, noRequest[code]), handling.nextRequestId()))
+  const door = doorOf(loaded, { tls, problem })
   boundConnections(door, connections)
   const all = routes.flatMap((route): { method: DoorMethod; route: Route; headOnly: boolean }[] => {
     const own = { method: route.method, route, headOnly: false }
@@ -122,7 +124,11 @@ function notFree({ host, port }: ListenSettings): string {
   return `Expected ${host}:${port} to be free and an address of this machine`
 }
 
-const noRequest = refuse('malformed_request', 'Expected a request of HTTP/1.1')
+const noRequest = {
+  malformed_request: 'Expected a request of HTTP/1.1',
+  headers_too_large: `Expected headers of at most ${limits.headerBlockBytesMax} bytes`,
+  http_version_not_supported: 'Expected HTTP/1.1, and a target of this server',
+}
 
 function doorOf({ open }: LoadedEngine, options: DoorOptions): HttpDoor {
   const { tls } = options

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { refuse, type Refusal } from '../base/errors.js'
+import { refuse, refuseCoding, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import { reading, readings } from '../wire/example-values.js'
 import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
@@ -174,7 +174,7 @@ function toIngest(request: RouteRequest): IngestRequest | Refusal {
   if ('code' in content) return content
   const encoding = request.headers.contentEncoding
   if (encoding !== '' && encoding !== 'identity' && encoding !== 'gzip') {
-    return refuse('unsupported_media_type', 'Expected Content-Encoding gzip or identity')
+    return refuseCoding('gzip, identity', 'Expected Content-Encoding gzip or identity')
   }
   const onError = request.query.get('on_error') ?? 'skip'
   if (onError !== 'skip' && onError !== 'keep' && onError !== 'reject_all') {

@@ -1,5 +1,5 @@
 import { limits } from '../base/limits.js'
-import { refuse, type Refusal } from '../base/errors.js'
+import type { Refusal } from '../base/errors.js'
 import { BatchWriteBody, BatchWritten, RecordView, RecordWriteBody, WriteResponse } from '../wire/records.js'
 import {
   collectionParameter,
@@ -72,10 +72,6 @@ function appendCommand(
 ): AddressedCommand | Refusal {
   const agent = emerge ? reachableCollection(request) : reachableAgent(request, request.params[0])
   if (typeof agent !== 'string') return agent
-  const { contentEncoding } = request.headers
-  if (contentEncoding !== '' && contentEncoding !== 'identity') {
-    return refuse('unsupported_media_type', 'Expected no Content-Encoding; ingest takes gzip')
-  }
   const options = writeOptions(request)
   if ('code' in options) return options
   return { agent, command: withAccess(request, { kind, agent, emerge, body: request.body, options }) }

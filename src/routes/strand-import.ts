@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { memberAddress, memberOrganism } from '../auth/namespace.js'
 import { authMember, isServerAgent } from '../base/organism-id.js'
-import { refuse, type Refusal } from '../base/errors.js'
+import { refuse, refuseCoding, type Refusal } from '../base/errors.js'
 import { seedBytes } from '../strand/keys.js'
 import { StrandImported } from '../wire/imports.js'
 import { agentParameter, agentRefusal, faultyParameter, isUnlimitedAdmin } from './parameters.js'
@@ -46,7 +46,7 @@ function toImport(request: RouteRequest): ImportRequest | Refusal {
     return refuse('unsupported_media_type', 'Expected Content-Type application/x-ndjson')
   }
   if (contentEncoding !== '' && contentEncoding !== 'identity' && contentEncoding !== 'gzip') {
-    return refuse('unsupported_media_type', 'Expected Content-Encoding gzip or identity')
+    return refuseCoding('gzip, identity', 'Expected Content-Encoding gzip or identity')
   }
   const hold = request.query.get('hold') ?? 'false'
   if (hold !== 'true' && hold !== 'false') return faultyParameter('?hold', 'Expected true or false')

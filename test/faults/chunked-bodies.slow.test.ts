@@ -175,6 +175,88 @@ describe('a chunked body with a doubtful end', () => {
   })
 })
 
+/** Whether these tests run on node:http (vitest.config.ts). */
+const isNode = process.env['SERVICE_HTTP_ENGINE'] === 'node'
+
+// Of an upload with trailers, or with extensions of its chunks, some was written and it was answered 505, or nothing after ten
+// seconds, and so sent again.
+describe('a chunked body with trailers or extensions', () => {
+  const lines = '{"n":1}\n{"n":2}\n'
+  const asLines = (chunks: string, path: string, more = '') =>
+    post(chunks, `Transfer-Encoding: chunked${more}`, path).replace(
+      'application/json',
+      'application/x-ndjson',
+    )
+  /** The status of an answer and whether the agent that it would make is there. */
+  async function outcomeOf(agent: string, request: string) {
+    const connection = await RawConnection.open(server)
+    connection.write(request)
+    const { statuses } = await connection.ended()
+    return [statuses[0], (await call(server, `GET /v1/agents/${agent}/head`)).status === 200]
+  }
+
+  it('is read and answered with success, or refused and not written', async () => {
+    const requests = disputed.flatMap(([name, chunks], n) => [
+      { name, agent: `w${n}`, request: post(chunks, undefined, `/v1/collections/w${n}/records`) },
+      {
+        name: `${name}, in an upload of lines`,
+        agent: `i${n}`,
+        request: asLines(chunks, `/v1/ingest/i${n}`),
+      },
+    ])
+    const outcomes = await Promise.all(requests.map(({ agent, request }) => outcomeOf(agent, request)))
+    for (const [index, [status, isWritten]] of outcomes.entries()) {
+      const { name } = requests[index] ?? {}
+      if (status === 201) expect(isWritten, name).toBe(true)
+      // Of an upload that does not end, the lines that came are written.
+      else if (isWritten && status !== 200)
+        expect(name).toBe('less than its size says, in an upload of lines')
+    }
+    await expectUnharmed()
+  })
+
+  const length = lines.length.toString(16)
+  const end = '0\r\nX-Sum: 1\r\n\r\n'
+  it.each<[name: string, chunks: string, byUws: number]>([
+    ['a trailer', `${length}\r\n${lines}\r\n${end}`, 505],
+    [
+      'trailers that could be a request',
+      `${length}\r\n${lines}\r\n0\r\n${end.slice(3, -2)}A: /b\r\n\r\n`,
+      505,
+    ],
+    ['an extension', `${length};foo=bar\r\n${lines}\r\n0\r\n\r\n`, 400],
+    ['an extension of hex digits', `${length};a=b\r\n${lines}\r\n0;a=b\r\n\r\n`, 400],
+    [
+      'an extension of the first chunk',
+      `1;a=b\r\n{\r\n${(lines.length - 1).toString(16)}\r\n${lines.slice(1)}\r\n0\r\n\r\n`,
+      400,
+    ],
+  ])(
+    'is read by node:http, and not written but refused by uWebSockets.js: %s',
+    async (name, chunks, byUws) => {
+      const agent = name.replaceAll(' ', '-')
+      const outcome = await outcomeOf(agent, asLines(chunks, `/v1/ingest/${agent}`))
+      expect(outcome).toEqual(isNode ? [200, true] : [byUws, false])
+    },
+  )
+
+  it('is refused where it announces trailers, by either library', async () => {
+    const announced = asLines(`${length}\r\n${lines}\r\n${end}`, '/v1/ingest/announced', '\r\nTrailer: X-Sum')
+    expect(await outcomeOf('announced', announced)).toEqual([400, false])
+  })
+
+  it('is answered before trailers that come later are looked at', async () => {
+    const path = '/v1/collections/later/records'
+    const whole = post(`${size}\r\n${body}\r\n0\r\n`, undefined, path)
+    const connection = await RawConnection.open(server)
+    connection.write(whole)
+    // By the time this is answered, what came before it has been read.
+    await call(server, 'GET /healthz')
+    connection.write('X-Sum: 1\r\n\r\n')
+    expect((await connection.ended()).statuses).toEqual([201])
+  })
+})
+
 describe('requests that are sent before the one before is answered', () => {
   it('are not taken: the connection ends, and nothing is answered out of order', async () => {
     const request = (n: number) =>

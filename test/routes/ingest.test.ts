@@ -71,7 +71,10 @@ describe('one record', () => {
   it('can come compressed', async () => {
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
     const raw = gzipSync('{"n":1}')
-    expect((await ask(server, 'POST /v1/ingest/a', { raw, headers })).status).toBe(201)
+    for (const coding of ['gzip', 'x-gzip', 'GZIP']) {
+      const named = { ...headers, 'content-encoding': coding }
+      expect((await ask(server, 'POST /v1/ingest/a', { raw, headers: named })).status).toBe(201)
+    }
   })
 
   it('is refused by the rules of records', async () => {
@@ -527,6 +530,10 @@ describe('ingest', () => {
         415,
         'unsupported_media_type',
       ])
+      // Which of the two it is, senders tell by this header (RFC 9110, 12.5.3).
+      const { headers: answered } = await ask(server, route, { raw: '{}', headers })
+      const taken = headers['content-encoding'] === undefined ? null : 'gzip, identity'
+      expect(answered.get('accept-encoding')).toBe(taken)
     }
   })
 

@@ -209,6 +209,9 @@ describe('appending a record', () => {
   it('answers 415 for a compressed body', async () => {
     const headers = { 'content-encoding': 'gzip' }
     expect(await refused(append, { raw: '{"data":{}}', headers })).toEqual([415, 'unsupported_media_type'])
+    const other = await ask(server, 'POST /v1/agents', { raw: '{"name":"coded","zone":"free"}', headers })
+    expect([other.status, other.headers.get('accept-encoding')]).toEqual([415, 'identity'])
+    expect(await headOf(server, 'coded')).toBeUndefined()
   })
 
   it('needs a key with the scope', async () => {

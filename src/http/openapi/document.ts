@@ -52,6 +52,7 @@ const headers = {
   'Idempotency-Replayed': ['`true` when this answer was given before, under the same Idempotency-Key'],
   'WWW-Authenticate': ['`Bearer`; on ingest routes `Basic` in a second header'],
   'Retry-After': ['Seconds to wait', 'integer'],
+  'Accept-Encoding': ['The content codings that are taken; absent where the media type is the reason'],
   'Cache-Control': ['`no-store`, but for pages, their files, this document and public keys'],
   'X-Content-Type-Options': ['`nosniff`'],
   RateLimit: [

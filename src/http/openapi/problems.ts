@@ -153,6 +153,7 @@ export const everyAnswerHeaders: readonly string[] = [
 function headersOf(status: number): Record<string, unknown> {
   const names = ['X-Request-Id', ...everyAnswerHeaders]
   if (status === 401) names.push('WWW-Authenticate')
+  if (status === 415) names.push('Accept-Encoding')
   if (status === 429 || status === 503 || status === 507) names.push('Retry-After')
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

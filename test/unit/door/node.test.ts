@@ -17,7 +17,7 @@ const opener = `
 `
 
 it('accepts a thousand connections that came while it was busy: Node would have the system keep 511 of them', async () => {
-  const door = nodeDoor({ tls: undefined, malformed: () => '' })
+  const door = nodeDoor({ tls: undefined, problem: () => '' })
   let open = 0
   door.onConnection((_connection, change) => (open += change))
   const port = await door.listen('127.0.0.1', 0, false)

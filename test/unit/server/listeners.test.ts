@@ -51,7 +51,7 @@ describe('a listener whose system fails to take a connection', () => {
   })
 
   it('goes on to take requests by node:http', async () => {
-    const door = nodeDoor({ tls: undefined, malformed: () => '' })
+    const door = nodeDoor({ tls: undefined, problem: () => '' })
     const port = await door.listen('127.0.0.1', 0, false)
     await fails({ port: port ?? 0 })
     door.close()
