@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http'
+import { statusOf, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { HttpResponse } from '../door/door.js'
 
@@ -8,6 +9,9 @@ export type HeaderFields = readonly (readonly [string, string])[]
 const statusLines = new Map<number, string>()
 for (const [status, text] of Object.entries(STATUS_CODES))
   statusLines.set(Number(status), `${status} ${text}`)
+
+/** No body, and no length of one: 204, and 304, whose length would be that of the body left out (RFC 9110, 8.6). */
+export const isBodiless = (status: number) => status === 204 || status === 304
 
 const exposedHeaders = 'ETag, Idempotency-Replayed, RateLimit, RateLimit-Policy, Retry-After, X-Request-Id'
 
@@ -39,6 +43,29 @@ export function writeAnswerHead(
   if (about.allowedOrigin === '') return
   response.writeHeader('Access-Control-Allow-Origin', about.allowedOrigin)
   response.writeHeader('Access-Control-Expose-Headers', exposedHeaders)
+}
+
+/** What a 401 asks for, by scheme. */
+export const bearer: readonly string[] = ['Bearer']
+
+/**
+ * For clients that send a name and a password only once they are asked (curl --anyauth, wget). Each scheme has a header of
+ * its own, since some read one scheme of each (RFC 9110, 11.6.1). A browser shows its own dialog for Basic, so no other
+ * route offers it.
+ */
+export const basicToo: readonly string[] = [...bearer, 'Basic realm="strandfast", charset="UTF-8"']
+
+/** Writes what a refusal says of the next request. @param challenges what a 401 asks for, by scheme */
+export function writeRefusalFields(
+  response: HttpResponse,
+  refusal: Refusal,
+  challenges: readonly string[],
+): void {
+  const status = statusOf(refusal)
+  if (status === 401) for (const challenge of challenges) response.writeHeader('WWW-Authenticate', challenge)
+  if (refusal.acceptEncoding !== undefined) response.writeHeader('Accept-Encoding', refusal.acceptEncoding)
+  const retrySecs = refusal.retryAfterSecs ?? (status === 507 ? limits.storageFullRetrySecs : undefined)
+  if (retrySecs !== undefined) response.writeHeader('Retry-After', String(retrySecs))
 }
 
 const keepAlive = `timeout=${limits.keepAliveSecs}`

@@ -1,3 +1,4 @@
+import { refuse } from '../base/errors.js'
 import type { Count } from './counts.js'
 import type { ShareCounts } from './streams/shares.js'
 
@@ -40,3 +41,10 @@ export class BoundedBytes {
     return this.#total.value < this.#max && this.#shares.has(principalId)
   }
 }
+
+/** 503 while too many bytes wait to be read by clients. */
+export const noRoom = refuse(
+  'overloaded',
+  'Too many answers wait for their readers: read them, then try again',
+  { retryAfterSecs: 1 },
+)

@@ -1,28 +1,23 @@
-import { refuse, statusOf, type Refusal } from '../base/errors.js'
+import { statusOf, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
 import type { Answer } from '../routes/route.js'
 import { problemOf } from '../wire/problem.js'
-import { writeAnswerHead, writeKeepAlive, type HeaderFields } from './answer-head.js'
+import {
+  bearer,
+  isBodiless,
+  writeAnswerHead,
+  writeKeepAlive,
+  writeRefusalFields,
+  type HeaderFields,
+} from './answer-head.js'
 import { ChunkGathering } from './chunk-gathering.js'
 import { FanOut } from './streams/fan-out.js'
 import { HeldBody, type ReceivePart } from './held-body.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
 import { joined, sendPaced, type Pace } from './paced.js'
 import type { Upload } from './uploads.js'
-import type { BoundedBytes } from './bounded-bytes.js'
+import { type BoundedBytes, noRoom } from './bounded-bytes.js'
 import type { HttpResponse } from '../door/door.js'
-
-/** No body, and no length of one: 204, and 304, whose length would be that of the body left out (RFC 9110, 8.6). */
-const isBodiless = (status: number) => status === 204 || status === 304
-
-const bearer: readonly string[] = ['Bearer']
-
-/**
- * For clients that send a name and a password only once they are asked (curl --anyauth, wget). Each scheme has a header of
- * its own, since some read one scheme of each (RFC 9110, 11.6.1). A browser shows its own dialog for Basic, so no other
- * route offers it.
- */
-export const basicToo: readonly string[] = [...bearer, 'Basic realm="strandfast", charset="UTF-8"']
 
 /** What watches an exchange. */
 export interface ExchangeWatch {
@@ -191,12 +186,7 @@ export class Exchange {
     const text = JSON.stringify(problemOf(refusal, this.requestId))
     const writeHead = () => {
       this.#head({ status, contentType: 'application/problem+json', headers: more.headers })
-      if (status === 401)
-        for (const challenge of this.challenges) this.#response.writeHeader('WWW-Authenticate', challenge)
-      if (refusal.acceptEncoding !== undefined)
-        this.#response.writeHeader('Accept-Encoding', refusal.acceptEncoding)
-      const retrySecs = refusal.retryAfterSecs ?? (status === 507 ? limits.storageFullRetrySecs : undefined)
-      if (retrySecs !== undefined) this.#response.writeHeader('Retry-After', String(retrySecs))
+      writeRefusalFields(this.#response, refusal, this.challenges)
     }
     if (more.closing === true) this.#sendLast({ status, body: text, beforeTheRest: true }, writeHead)
     else this.#send(status, text, writeHead)
@@ -401,12 +391,3 @@ export class Exchange {
 
 /** Large answers go out one after the other, and the front thread serves others in between. */
 const largeAnswers = new FanOut('later')
-
-/** 503 while too many bytes wait to be read by clients. */
-export const noRoom = refuse(
-  'overloaded',
-  'Too many answers wait for their readers: read them, then try again',
-  {
-    retryAfterSecs: 1,
-  },
-)

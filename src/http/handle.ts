@@ -16,7 +16,8 @@ import type {
 import type { Route } from '../routes/routes.js'
 import { admit, isWrite, type Admitted, type Placed } from './admit.js'
 import { takeBody } from './body.js'
-import { basicToo, type Exchange } from './exchange.js'
+import { basicToo } from './answer-head.js'
+import type { Exchange } from './exchange.js'
 import { answerFile } from './file.js'
 import type { Handling } from './handling.js'
 import {
