@@ -537,39 +537,6 @@ describe('ingest', () => {
     }
   })
 
-  // Windows' editors and PowerShell begin a text with it, or write UTF-16.
-  it('skips a byte order mark, and names UTF-16', async () => {
-    const json = { 'content-type': 'application/json' }
-    const bodies: [Record<string, string>, string | Uint8Array, number][] = [
-      [json, '\ufeff{"n":1}', 201],
-      [json, '\ufeff[{"n":1}]', 200],
-      [ndjson, '\ufeff{"n":1}\n{"n":2}', 200],
-      [ndjson, '\ufeff', 200],
-      [gzipped, gzipSync('\ufeff{"n":1}\n'), 200],
-    ]
-    for (const [headers, raw, status] of bodies) {
-      const answer = await ask(server, 'POST /v1/ingest/marked', { raw, headers })
-      expect([answer.status, answer.body.rejected ?? 0]).toEqual([status, 0])
-    }
-    const { status } = await ask(server, 'POST /v1/agents/a/records', { raw: '\ufeff{"data":{}}' })
-    expect(status).toBe(201)
-    const named = 'Expected UTF-8, got UTF-16'
-    for (const text of ['{"n":1}', '\ufeff{"n":1}', '\ufeff[{"n":"é"}]']) {
-      const wide = Buffer.from(text, 'utf16le')
-      for (const raw of [wide, Buffer.from(wide).swap16()]) {
-        for (const path of ['/v1/ingest/a', '/v1/ingest', '/v1/agents/a/records']) {
-          const answer = await leavesUnchanged(server, 'a', () => ask(server, `POST ${path}`, { raw }))
-          expect([answer.status, answer.body.detail]).toEqual([400, named])
-          if (path.includes('records')) continue
-          const own = await leavesUnchanged(server, 'a', () =>
-            ask(server, `POST ${path}`, { raw, headers: ndjson }),
-          )
-          expect([own.status, own.body.errors[0].detail]).toEqual([422, named])
-        }
-      }
-    }
-  })
-
   it('answers 400 for another on_error and for names that agents cannot have', async () => {
     const options = { raw: '{}', headers: ndjson }
     for (const route of ['POST /v1/ingest/a?on_error=stop', 'POST /v1/ingest/a%20b', 'POST /v1/ingest/.a']) {

@@ -99,7 +99,7 @@ describe('appending a record', () => {
     ['a type in capitals', '{"data":{},"type":"Reading"}'],
     ['a type with a line break', '{"data":{},"type":"a\\nb"}'],
     ['two values', '{"data":{}}{}'],
-    ['a byte order mark', '\ufeff{"data":{}}'],
+    ['two byte order marks', '\ufeff\ufeff{"data":{}}'],
     ['a duplicate key', '{"data":{"a":1,"a":1}}'],
     ['a duplicate key, one of them escaped', '{"data":{"a":1,"\\u0061":1}}'],
     ['a duplicate key further in', '{"data":{"x":[{"a":1,"b":2,"a":3}]}}'],

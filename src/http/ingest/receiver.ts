@@ -11,7 +11,7 @@ import type { Exchange } from '../exchange.js'
 import type { FrontSlices } from '../front-slices.js'
 import type { IngestStream } from './commands.js'
 import { JsonBody, type JsonShape } from './json-body.js'
-import { LineIngest } from './stream.js'
+import { LineIngest, tooLongLine } from './stream.js'
 import { answerBroken, refuseWhole, WholeIngest } from './whole.js'
 import type { OpenUploads } from '../uploads.js'
 
@@ -112,7 +112,7 @@ function shapeRefusal({ agent, shape, once }: IngestRequest, found: JsonShape): 
 /** Reads lines of which the first is too long: 413 where it is all that there is. */
 async function takeEndless(stream: IngestStream, body: BodySource): Promise<Answer | Refusal | undefined> {
   const { request, lineBytesMax } = stream
-  if (request.onError === 'reject_all') return tooLarge(lineBytesMax)
+  if (request.onError === 'reject_all') return tooLongLine(lineBytesMax)
   const answer = await takeLines(stream, body)
   if (request.onError === 'keep' || answer === undefined || !('code' in answer)) return answer
   const isAll = answer.code === 'ingest_rejected' && answer.extra?.['rejected'] === 1

@@ -23,6 +23,11 @@ export function graver(known: Refusal | undefined, next: Refusal): Refusal {
   return known === undefined || next.code === 'outcome_unknown' ? next : known
 }
 
+/** 413 for a line that is too long to be read. */
+export function tooLongLine(lineBytesMax: number): Refusal {
+  return refuse('too_large', `Expected a line of at most ${lineBytesMax} bytes`)
+}
+
 /** Writes lines as they arrive; bad ones are left out and named in the summary. */
 export class LineIngest {
   readonly #stream: IngestStream
@@ -96,7 +101,7 @@ export class LineIngest {
   /** Refuses a line that is too long, or keeps it. */
   async #passLong(chunk: LineChunk, body: BodySource): Promise<void> {
     const { request, slices, lineBytesMax } = this.#stream
-    const refusal = refuse('too_large', `Expected a line of at most ${lineBytesMax} bytes`)
+    const refusal = tooLongLine(lineBytesMax)
     if (chunk.bytes.length === 0) {
       this.#totals.addFault({ line: chunk.firstLine, agent: '', refusal })
       if (request.onError === 'keep') this.#tooLong ??= chunk.firstLine

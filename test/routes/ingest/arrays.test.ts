@@ -1,7 +1,7 @@
-// @run through a standby
+// @run on node:http, @run through a standby
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ask, headOf, leavesUnchanged } from '../../support/http/answers.js'
+import { ask, headOf, leavesUnchanged, newAgent } from '../../support/http/answers.js'
 import { startServer, type TestServer } from '../../support/server/server.js'
 
 let server: TestServer
@@ -209,15 +209,13 @@ describe('values on lines under a JSON media type', () => {
     const long = `{"text":"${'x'.repeat(700_000)}"}`
     const more = await send('/lines', `${long}\n{"n":1}\n`)
     expect([more.status, more.body]).toMatchObject([200, { accepted: 1, rejected: 1, errors: [{ line: 1 }] }])
-    for (const query of ['', '?on_error=reject_all']) {
-      const { status, body } = await leavesUnchanged(server, 'lines', () =>
-        send(`/lines${query}`, `${long}\n`),
-      )
-      expect([status, body.code, body.detail]).toEqual([
-        413,
-        'too_large',
-        'Expected a body of at most 589824 bytes',
-      ])
+    for (const [query, raw, what] of [
+      ['', `${long}\n`, 'body'],
+      ['?on_error=reject_all', `${long}\n{"n":1}\n`, 'line'],
+    ] as const) {
+      const { status, body } = await leavesUnchanged(server, 'lines', () => send(`/lines${query}`, raw))
+      const detail = `Expected a ${what} of at most 589824 bytes`
+      expect([status, body.code, body.detail]).toEqual([413, 'too_large', detail])
     }
   })
 
@@ -235,5 +233,43 @@ describe('values on lines under a JSON media type', () => {
     const headers = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/s', 'ce-type': 't' }
     const binary = await send('/one', '{}\n{}', headers)
     expect([binary.status, binary.body.code]).toEqual([400, 'validation_failed'])
+  })
+})
+
+// Windows' editors and PowerShell begin a text with a byte order mark, or write UTF-16.
+describe('a text of Windows', () => {
+  it('is read without its byte order mark, or refused as UTF-16', async () => {
+    await newAgent(server, 'a')
+    const json = { 'content-type': 'application/json' }
+    const ndjson = { 'content-type': 'application/x-ndjson' }
+    const gzipped = { ...ndjson, 'content-encoding': 'gzip' }
+    const bodies: [Record<string, string>, string | Uint8Array, number][] = [
+      [json, '\ufeff{"n":1}', 201],
+      [json, '\ufeff[{"n":1}]', 200],
+      [ndjson, '\ufeff{"n":1}\n{"n":2}', 200],
+      [ndjson, '\ufeff', 200],
+      [gzipped, gzipSync('\ufeff{"n":1}\n'), 200],
+    ]
+    for (const [headers, raw, status] of bodies) {
+      const answer = await ask(server, 'POST /v1/ingest/marked', { raw, headers })
+      expect([answer.status, answer.body.rejected ?? 0]).toEqual([status, 0])
+    }
+    const { status } = await ask(server, 'POST /v1/agents/a/records', { raw: '\ufeff{"data":{}}' })
+    expect(status).toBe(201)
+    const named = 'Expected UTF-8, got UTF-16'
+    for (const text of ['{"n":1}', '\ufeff{"n":1}', '\ufeff[{"n":"é"}]']) {
+      const wide = Buffer.from(text, 'utf16le')
+      for (const raw of [wide, Buffer.from(wide).swap16()]) {
+        for (const path of ['/v1/ingest/a', '/v1/ingest', '/v1/agents/a/records']) {
+          const answer = await leavesUnchanged(server, 'a', () => ask(server, `POST ${path}`, { raw }))
+          expect([answer.status, answer.body.detail]).toEqual([400, named])
+          if (path.includes('records')) continue
+          const own = await leavesUnchanged(server, 'a', () =>
+            ask(server, `POST ${path}`, { raw, headers: ndjson }),
+          )
+          expect([own.status, own.body.errors[0].detail]).toEqual([422, named])
+        }
+      }
+    }
   })
 })

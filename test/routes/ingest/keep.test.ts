@@ -1,3 +1,4 @@
+// @run on node:http
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, headOf, newAgent, scopedKey } from '../../support/http/answers.js'
