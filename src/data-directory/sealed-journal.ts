@@ -79,8 +79,9 @@ export class SealedJournal {
   close(): void {
     this.#flush()
     this.#source = undefined
-    if (this.#file !== undefined) closeSync(this.#file)
+    const file = this.#file
     this.#file = undefined
+    if (file !== undefined) this.#guarded(() => closeSync(file))
   }
 
   #flush(): void {
@@ -140,9 +141,10 @@ export class SealedJournal {
   /** What the file says is out of date from now on. */
   #abandon(): void {
     this.#source = undefined
+    const { path } = this.#settings
     try {
       if (this.#file !== undefined) closeSync(this.#file)
-      rmSync(this.#settings.path, { force: true })
+      for (const file of [path + unfinishedSuffix, path]) rmSync(file, { force: true })
     } catch (error) {
       if (!isFileSystemError(error)) throw error
     }

@@ -50,8 +50,8 @@ export const bearer: readonly string[] = ['Bearer']
 
 /**
  * For clients that send a name and a password only once they are asked (curl --anyauth, wget). Each scheme has a header of
- * its own, since some read one scheme of each (RFC 9110, 11.6.1). A browser shows its own dialog for Basic, so no other
- * route offers it.
+ * its own, since some read one scheme of each (RFC 9110, 11.6.1). Browsers show a dialog of their own for Basic: neither
+ * other routes nor requests of pages are answered with it.
  */
 export const basicToo: readonly string[] = [...bearer, 'Basic realm="strandfast", charset="UTF-8"']
 

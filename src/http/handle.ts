@@ -85,7 +85,7 @@ export function handlerOf(
   return (response, request) => {
     watch.begin()
     const opened = openRequest(response, request, rules)
-    if (route.kind === 'ingest') opened.exchange.challenges = basicToo
+    if (route.kind === 'ingest' && opened.head.headers.fetchSite === '') opened.exchange.challenges = basicToo
     const parameters = readParameters(request, parameterCount)
     takeRequest(opened, rules, () => carryOut(opened, parameters))
   }

@@ -77,7 +77,7 @@ export function routedGate(own: LoginGate, routes: Routes): Pick<LoginGate, 'run
 }
 
 /** The node that keeps a ticket may be starting again, and has it then. */
-const keeperAway = refuse('unavailable', 'The node that issued this ticket cannot be reached, try again', {
+const keeperAway = refuse('unavailable', 'The node that this ticket names cannot be reached, try again', {
   retryAfterSecs: 1,
 })
 

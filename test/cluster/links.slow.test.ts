@@ -179,6 +179,9 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
     await serves(third)
     const stream = await openStream(third, '/v1/agents/moved/stream?since=0').catch(() => undefined)
     stream?.close()
+    const { key } = await newKey(second)
+    const { ticket } = (await call(first, 'POST /v1/stream/tickets', { key })).body
+    const followed = `/v1/agents/moved/stream?ticket=${ticket}`
     const answered: string[] = []
     const end = new AbortController()
     const writer = async (server: TestServer) => {
@@ -193,6 +196,7 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
     }
     const writers = [writer(second), writer(third), exporter(second), exporter(third)]
     await eventually(() => answered.length > 50)
+    await openStream(second, followed, { key: null })
     await first.halt('SIGKILL')
     const before = answered.length
     await eventually(() => answered.length > before + 50)
@@ -206,8 +210,12 @@ describe.skipIf(noPostgres)('nodes that share the shards', () => {
         if (status !== 200) expect([hash, status]).toEqual([hash, 200])
       }
     }
+    const away = await call(second, `GET ${followed}`, { key: null })
+    expect([away.status, away.body.code]).toEqual([503, 'unavailable'])
     const back = await start('first', first.dataDir)
     await serves(back)
+    // The node that issued the ticket still has it, and the others ask that node.
+    await openStream(second, followed, { key: null })
     expect((await write(back, 'moved', -1)).status).toBe(201)
     const shown = await openStream(back, '/v1/agents/moved/stream?since=0')
     await shown.until(isCaughtUp)

@@ -272,6 +272,12 @@ describe.skipIf(leftOut(rsyslog === undefined ? 'rsyslogd (rsyslog)' : undefined
       await eventually(async () => (await arrived()).length >= 210)
       killBelow(logger.pid ?? 0)
       await eventually(async () => new Set(await arrived()).size === 250)
+      await sendLines(
+        syslogPort,
+        Buffer.from('<34>1 2026-11-22T20:00:00Z web-1 app 7 - - n=250 é\n', 'latin1'),
+        logger,
+      )
+      await eventually(async () => (await payloads('logs-rsyslog', killed)).at(-1)?.['message'] === 'n=250 ?')
     } finally {
       logger.kill()
       await once(logger, 'exit')
@@ -365,7 +371,7 @@ function startSyslogNg(directory: string, config: string): ChildProcess {
 }
 
 /** Sends lines once the logger listens. */
-async function sendLines(port: number, text: string, logger: ChildProcess): Promise<void> {
+async function sendLines(port: number, text: string | Buffer, logger: ChildProcess): Promise<void> {
   await eventually(async () => {
     expect(logger.exitCode).toBeNull()
     const socket = connect(port, '127.0.0.1')

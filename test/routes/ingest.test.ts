@@ -559,8 +559,15 @@ describe('ingest', () => {
 
   it('offers Basic beside Bearer to clients that wait to be asked, each in a header of its own', async () => {
     const connection = await RawConnection.open(server)
-    for (const [place, path] of ['/v1/ingest/a', '/v1/ingest', '/v1/agents/a/records'].entries()) {
-      connection.write(`POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`)
+    const requests = [
+      ['/v1/ingest/a', 'Accept: */*'],
+      ['/v1/ingest', 'Accept: */*'],
+      ['/v1/agents/a/records', 'Accept: */*'],
+      // A browser would show its own dialog over the page.
+      ['/v1/ingest/a', 'Sec-Fetch-Site: same-origin'],
+    ]
+    for (const [place, [path, header]] of requests.entries()) {
+      connection.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${header}\r\nContent-Length: 2\r\n\r\n{}`)
       await connection.until(({ statuses }) => statuses.length === place + 1)
     }
     const { text } = connection.answer
@@ -571,6 +578,7 @@ describe('ingest', () => {
       basic,
       'Bearer',
       basic,
+      'Bearer',
       'Bearer',
     ])
   })

@@ -113,7 +113,8 @@ export class Tickets implements StreamTickets {
       if (shares.take(principal.id)) this.#waiting.set(ticket, { principal, expiresAtMs, use, open: 0 })
     }
     this.#file.begin({
-      keys: () => [...this.#waiting.keys(), ...this.#held.keys()],
+      // Those of open streams first: where the file has not enough space for all, they are needed most.
+      keys: () => [...this.#held.keys(), ...this.#waiting.keys()],
       valueOf: (ticket) => this.#kept(ticket),
     })
   }

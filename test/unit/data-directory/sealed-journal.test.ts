@@ -1,4 +1,13 @@
-import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
@@ -85,13 +94,18 @@ describe('a sealed journal', () => {
     journal.close()
   })
 
-  it('is given up once where the file system refuses, and nothing else', async () => {
-    const journal = made({ path: join(directory, 'missing', 'journal') })
+  it.each([
+    ['there is no folder', 'ENOENT', 'missing/journal'],
+    ['its place is taken', 'EISDIR', 'taken'],
+  ])('is given up once where %s, and nothing else', async (_name, code, name) => {
+    mkdirSync(join(directory, 'taken'))
+    const journal = made({ path: join(directory, name) })
     expect(journal.read()).toEqual(new Map())
     journal.begin(sourceOf(new Map([['a', {}]])))
     journal.note('a')
     await turn()
     journal.close()
-    expect(failures).toMatchObject([{ code: 'ENOENT' }])
+    expect(failures).toMatchObject([{ code }])
+    expect(readdirSync(directory)).toEqual(['taken'])
   })
 })

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { errorCatalogue } from '../../../src/base/errors.js'
 import { refusalsOf } from '../../../src/http/openapi/problems.js'
 import { ingestRoutes } from '../../../src/routes/ingest.js'
 
@@ -8,13 +9,20 @@ const page = readFileSync(join(import.meta.dirname, '../../../docs/PIPELINES.md'
 const rows = [...page.matchAll(/^\| (\d{3}) ([^|]*)\|/gm)]
 
 describe('the table of answers to ingest', () => {
+  const shown = rows.flatMap(([, status = '', codes = '']) =>
+    [...codes.matchAll(/`(\w+)`/g)].map(([, code = '']) => `${status} ${code}`),
+  )
+  const documented = ingestRoutes.flatMap((route) =>
+    refusalsOf(route).map(({ code, status }) => `${status} ${code}`),
+  )
+
   it('has each refusal of its routes once, under the status that it has', () => {
-    const shown = rows.flatMap(([, status = '', codes = '']) =>
-      [...codes.matchAll(/`(\w+)`/g)].map(([, code = '']) => `${status} ${code}`),
-    )
-    const documented = new Set(
-      ingestRoutes.flatMap((route) => refusalsOf(route).map(({ code, status }) => `${status} ${code}`)),
-    )
-    expect(shown.toSorted()).toEqual([...documented].toSorted())
+    expect(documented.filter((refusal) => !shown.includes(refusal))).toEqual([])
+    expect(shown).toEqual([...new Set(shown)])
+  })
+
+  it('has no refusal that there is not', () => {
+    const catalogued = Object.entries(errorCatalogue).map(([code, { status }]) => `${status} ${code}`)
+    expect(shown.filter((refusal) => ![...catalogued, ...documented].includes(refusal))).toEqual([])
   })
 })
