@@ -89,9 +89,9 @@ function lineCases(add) {
   add('no line feed at the end', true, lines.join('\n'))
   add('carriage returns alone', false, lines.join('\r'))
   add('an empty line', false, lines.toSpliced(2, 0, ''))
-  add('an empty line at the end', false, [...lines, ''])
+  add('an empty line at the end', true, [...lines, ''])
   add('a line separator for a line feed', false, lines.join('\u2028'))
-  add('a byte order mark', false, `\ufeff${lines.join('\n')}\n`)
+  add('a byte order mark', true, `\ufeff${lines.join('\n')}\n`)
   add('white space around a line', true, lines.with(2, ` \t${lines[2]} \t`))
   add('white space that is none of JSON', false, lines.with(2, `\u00a0${lines[2]}`))
   const bytes = (name, from, to) => {
