@@ -117,7 +117,7 @@ async function readSources({ files, hold }: Asked): Promise<Source[]> {
 async function readManifest(file: string): Promise<Manifest> {
   const raw = createReadStream(file)
   try {
-    for await (const line of splitLines(await unpacked(raw))) {
+    for await (const line of splitLines(unpacked(raw))) {
       const manifest = parseManifest(line)
       if (manifest === undefined) break
       return manifest

@@ -1,6 +1,5 @@
-import { once } from 'node:events'
 import { open } from 'node:fs/promises'
-import { pipeline, type Readable } from 'node:stream'
+import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 
 /** Bytes by which gzip is known (RFC 1952, 2.3.1). */
@@ -22,15 +21,25 @@ export async function isGzip(file: string): Promise<boolean> {
   }
 }
 
-/** A stream that is unpacked where it begins as gzip does. @throws what the stream ends with before its first bytes */
-export async function unpacked(source: Readable): Promise<Readable> {
-  let head: Buffer | null
-  do {
-    await once(source, 'readable')
-    head = source.read(MAGIC_BYTES)
-    // A pipe may begin with a single byte.
-  } while (head === null && source.readableLength > 0)
-  if (head === null) return source
-  source.unshift(head)
-  return beginsAsGzip(head) ? pipeline(source, createGunzip(), () => {}) : source
+/** The bytes of a stream, unpacked where they begin as gzip does. @throws what the stream ends with */
+export async function* unpacked(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  const chunks = withHead(source)
+  const { value: head } = await chunks.next()
+  if (head === undefined) return
+  async function* whole(first: Buffer): AsyncGenerator<Buffer, void> {
+    yield first
+    yield* chunks
+  }
+  yield* beginsAsGzip(head) ? pipeline(whole(head), createGunzip(), () => {}) : whole(head)
+}
+
+/** Chunks, the first of which is long enough to know gzip by, where there are as many bytes: a pipe may begin with one. */
+async function* withHead(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void> {
+  let head: Buffer | undefined = Buffer.alloc(0)
+  for await (const chunk of source) {
+    const bytes: Buffer = head === undefined ? chunk : Buffer.concat([head, chunk])
+    head = head === undefined || bytes.length >= MAGIC_BYTES ? undefined : bytes
+    if (head === undefined) yield bytes
+  }
+  if (head !== undefined && head.length > 0) yield head
 }

@@ -119,8 +119,8 @@ function readArguments(args: string[]): Asked | string {
   }
 }
 
-async function* openExport(file: string): AsyncGenerator<Buffer> {
-  yield* await unpacked(file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES }))
+function openExport(file: string): AsyncIterable<Buffer> {
+  return unpacked(file === '-' ? process.stdin : createReadStream(file, { highWaterMark: READ_BYTES }))
 }
 
 function describe(result: VerifiedExport, fast: boolean): string {

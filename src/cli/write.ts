@@ -27,9 +27,6 @@ const BATCH_RECORDS_MAX = 1_000
 /** Bytes of lines in one batch, which a batch wraps in little more. */
 const BATCH_LINES_BYTES_MAX = limits.batchBytesMax / 4
 
-/** What editors of Windows begin a file of UTF-8 with. */
-const BOM = Buffer.from('\ufeff')
-
 /** Statuses by which the server refuses a batch because of what is in it. */
 const refusals = new Set([400, 413, 422])
 
@@ -76,9 +73,8 @@ export async function writeCommand(args: string[]): Promise<number> {
     if (asked.data === undefined && process.stdin.isTTY) {
       process.stderr.write('Reading one JSON object a line; Ctrl-D ends\n')
     }
-    const input = asked.data === undefined ? await unpacked(process.stdin) : [Buffer.from(asked.data)]
-    for await (const lines of linesOnArrival(asBytes(input)))
-      await writeLines(strand, { lines, asked, tally })
+    const input = asked.data === undefined ? unpacked(process.stdin) : [Buffer.from(asked.data)]
+    for await (const lines of linesOnArrival(input)) await writeLines(strand, { lines, asked, tally })
   } catch (error) {
     process.stderr.write(`Stopped: ${describeTrouble(error, asked.urls)}\n`)
     tell(asked, tally)
@@ -108,10 +104,6 @@ function readAsked(args: string[]): Asked | string {
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
-}
-
-async function* asBytes(input: Iterable<Buffer> | AsyncIterable<Buffer | string>): AsyncGenerator<Buffer> {
-  for await (const chunk of input) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
 }
 
 /** Writes lines that arrived together, in as few batches as limits allow. */
@@ -164,8 +156,7 @@ async function writeBatch(
 }
 
 /** The body in a line; a text says what is wrong with it. Read as strictly as the server does, which sees another text. */
-function itemOf({ number, bytes: line }: NumberedLine): Item | string {
-  const bytes = number === 1 && line.subarray(0, BOM.length).equals(BOM) ? line.subarray(BOM.length) : line
+function itemOf({ number, bytes }: NumberedLine): Item | string {
   const read = readJson(bytes, limits.nestingDepthMax)
   if ('code' in read) return read.detail
   if (!isMembers(read.value) || Array.isArray(read.value)) return 'Expected a JSON object'

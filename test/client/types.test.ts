@@ -11,6 +11,7 @@ interface Reading {
   place?: { floor: number; tags: string[] }
   parts: readonly { name: string }[]
   inner?: Reading
+  extra?: unknown
 }
 
 const whole: Reading = { sensor: 'roof', celsius: 21.5, state: 'new', parts: [] }
@@ -56,9 +57,13 @@ it('checks the conditions of a query against the type of the records', () => {
     { field: 'parts.1.name', op: 'in', value: ['valve'] },
     { field: 'inner.inner.celsius', op: 'gte', value: 1 },
     { field: '/place/floor', op: 'eq', value: 3 },
+    { field: 'extra.of.anything', op: 'eq', value: true },
+    { field: 'inner.inner.inner.inner.place.floor', op: 'eq', value: 3 },
   ]
   // @ts-expect-error A number is never equal to a text.
   const ofOtherType: WhereCondition<Reading> = { field: 'celsius', op: 'eq', value: '20' }
+  // @ts-expect-error No such member.
+  const ofNoPlace: WhereCondition<Reading> = { field: 'place.ceiling', op: 'exists', value: true }
   // @ts-expect-error The state cannot have this value.
   const ofNoMember: WhereCondition<Reading> = { field: 'state', op: 'eq', value: 'closed' }
   // @ts-expect-error A list is compared by `in` alone.
@@ -67,8 +72,8 @@ it('checks the conditions of a query against the type of the records', () => {
   const unlisted: WhereCondition<Reading> = { field: 'sensor', op: 'in', value: 'roof' }
   // @ts-expect-error No such operator.
   const unknown: WhereCondition<Reading> = { field: 'sensor', op: 'like', value: 'r' }
-  const wrong = [ofOtherType, ofNoMember, listed, unlisted, unknown]
-  expect([right, wrong].map(({ length }) => length)).toEqual([9, 5])
+  const wrong = [ofOtherType, ofNoPlace, ofNoMember, listed, unlisted, unknown]
+  expect([right, wrong].map(({ length }) => length)).toEqual([11, 6])
 })
 
 it('takes any condition where nothing is known of the records', () => {

@@ -30,6 +30,12 @@ describe('lines on arrival', () => {
     expect(await groups('')).toEqual([])
   })
 
+  it('lose a byte order mark at the beginning, and none elsewhere', async () => {
+    expect(await groups('\ufeff1\n', '\ufeff2\n')).toEqual([[[1, '1']], [[2, '\ufeff2']]])
+    expect(await groups('\ufeff\r\n1')).toEqual([[[2, '1']]])
+    expect(await groups('\ufeff')).toEqual([])
+  })
+
   it('end with an error where one is longer than a batch may be', async () => {
     const long = 'x'.repeat(5_000_000)
     await expect(groups('1\n', long, long)).rejects.toThrow('Line 2 is longer than a record may be')
