@@ -64,7 +64,7 @@ type ComparedType = 'number' | 'string' | undefined
 export function comparedType({ op, value }: Condition): ComparedType {
   const [first, ...others]: unknown[] = op === 'in' && Array.isArray(value) ? value : [value]
   const type = typeof first
-  if (op === 'exists' || (type !== 'number' && type !== 'string')) return undefined
+  if (type !== 'number' && type !== 'string') return undefined
   return others.every((one) => typeof one === type) ? type : undefined
 }
 
