@@ -108,6 +108,10 @@ export const limits = {
   ingestAtomicAgentsMax: 512,
   /** Lines of one commit with `dedupe=body`: each has a row of its own beside its record. */
   ingestOnceLinesMax: 1_024,
+  /** Bytes of an object that `split` divides, and of the lines that it makes of it. */
+  ingestSplitBytesMax: 16_777_216,
+  /** Bytes of such an object outside of the array. */
+  ingestSplitRestBytesMax: 65_536,
   /** Agents that an ingest summary has a row for. */
   ingestAgentsNamedMax: 4_096,
   /** Refused lines after which an upload is ended, unless SERVICE_INGEST_BAD_LINES_MAX says otherwise. */

@@ -1,6 +1,7 @@
 import { Type } from 'typebox'
 import { refuse, refuseCoding, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits.js'
+import { fieldPathDetail, fieldSteps } from '../strand/field-path.js'
 import { reading, readings } from '../wire/example-values.js'
 import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
 import { mediaTypeOf } from '../wire/media-type.js'
@@ -51,6 +52,21 @@ const query = {
   signing: Signed,
 }
 
+/** Query parameters of records of one agent. */
+const ofOne = {
+  split: Type.String({
+    description:
+      'The body is one JSON object: make a record of each member of the array at this path, a JSON Pointer (RFC 6901) or names ' +
+      'with dots between them. A record is the object with the member in place of the array. Nothing is written of an object ' +
+      `that is not whole. At most ${limits.ingestSplitBytesMax} bytes, ${limits.ingestSplitRestBytesMax} of them outside of the array`,
+    examples: ['/items'],
+  }),
+  split_rest: Type.Enum(['keep', 'drop'], {
+    default: 'keep',
+    description: 'With `split`: `drop` makes each record of the member alone, which has to be an object then',
+  }),
+}
+
 const addressed = [
   { agent: 'sensors', data: reading },
   { agent: 'doors', data: { door: 'north', open: true } },
@@ -88,7 +104,7 @@ const ingestOne: IngestRoute = {
   docs: {
     summary: 'Ingest one record, or a stream of them',
     tag: 'Ingest',
-    query,
+    query: { ...query, ...ofOne },
     request: {
       ...ndjson,
       example: linesOf(readings),
@@ -108,7 +124,9 @@ const ingestOne: IngestRoute = {
     const agent = reachableAgent(request, request.params[0])
     if (typeof agent !== 'string') return agent
     const ingest = toIngest(request)
-    return 'code' in ingest ? ingest : { ...ingest, agent }
+    if ('code' in ingest) return ingest
+    const split = splitOf(request, ingest)
+    return 'code' in split ? split : { ...ingest, ...split, agent }
   },
 }
 
@@ -196,6 +214,29 @@ function toIngest(request: RouteRequest): IngestRequest | Refusal {
     ...(options.idempotency === undefined ? {} : { idempotencyKey: options.idempotency.key }),
     ...(options.signing === undefined ? {} : { signing: options.signing }),
   }
+}
+
+function splitOf(
+  { query: asked }: RouteRequest,
+  { format, shape }: IngestRequest,
+): Pick<IngestRequest, 'split'> | Refusal {
+  const path = asked.get('split')
+  const rest = asked.get('split_rest')
+  if (rest !== null && rest !== 'keep' && rest !== 'drop') {
+    return faultyParameter('?split_rest', 'Expected keep or drop')
+  }
+  if (path === null) {
+    return rest === null ? {} : faultyParameter('?split_rest', 'Expected split beside split_rest')
+  }
+  const steps = fieldSteps(path)
+  if (steps === undefined) return faultyParameter('?split', fieldPathDetail)
+  if (format !== 'json' || shape !== undefined) {
+    return faultyParameter(
+      '?split',
+      'Expected split with one JSON object, which is neither lines nor a CloudEvent',
+    )
+  }
+  return { split: { path, steps, keepsRest: rest !== 'drop' } }
 }
 
 /** What the body is, by its media type and by the `ce-` headers of a CloudEvent. */

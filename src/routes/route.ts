@@ -259,6 +259,11 @@ export interface IngestRequest {
   once?: 'body' | 'event'
   /** A CloudEvent of binary mode: the body is its data. */
   event?: EventHead
+  /**
+   * The array of one JSON object whose members become records, each with the rest of the object around it or alone: its
+   * path and the steps of it.
+   */
+  split?: { path: string; steps: readonly string[]; keepsRest: boolean }
   /** What JSON has to be; either where it is absent. */
   shape?: 'one' | 'array'
   ifMatch?: string

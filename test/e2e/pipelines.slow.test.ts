@@ -310,6 +310,24 @@ function killBelow(pid: number): void {
   }
 }
 
+describe('a batch that is one object', () => {
+  it.each([
+    ['Container registry', 'registry', 'application/vnd.docker.distribution.events.v2+json', 'events'],
+    ['Kubernetes audit', 'kubernetes', 'application/json', 'items'],
+  ])('becomes a record for each event, once, from a %s', async (title, ...[name, contentType, member]) => {
+    const block = blockOf(title)
+    const path = /\/v1\/ingest\/[^"\s]+/.exec(block)?.[0] ?? ''
+    const authorization = /Bearer [^"\s\]]+/.exec(block)?.[0] ?? ''
+    const body = readFileSync(join(import.meta.dirname, `../fixtures/pipelines/${name}.body`), 'utf8')
+    const headers = { 'content-type': contentType, authorization }
+    for (let time = 0; time < 2; time++) {
+      const answer = await fetch(server.url + path, { method: 'POST', headers, body })
+      expect([answer.status, await answer.json()]).toMatchObject([200, { accepted: 2, rejected: 0 }])
+    }
+    expect(await payloads(`logs-${name}`)).toEqual(JSON.parse(body)[member])
+  })
+})
+
 const syslogNg = ['/usr/sbin/syslog-ng', '/usr/local/sbin/syslog-ng'].find((path) => existsSync(path))
 const missing = hasHttp() ? undefined : 'syslog-ng with its HTTP module (syslog-ng-core, syslog-ng-mod-http)'
 

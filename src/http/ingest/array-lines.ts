@@ -39,6 +39,11 @@ export class ArrayLines {
     return this.#state === 'behind' && !this.#broken
   }
 
+  /** Elements that have ended. */
+  get elements(): number {
+    return this.#elements
+  }
+
   /** Whether the bytes cannot be a JSON array; lines that were made before stay. */
   get isBroken(): boolean {
     return this.#broken
@@ -88,7 +93,7 @@ export class ArrayLines {
   #next(byte: number): number {
     const isNone = byte === BRACKET_CLOSE && this.#elements === 0
     if (!this.#begun && !isNone) this.#broken = true
-    this.#elements++
+    if (this.#begun) this.#elements++
     if (byte === COMMA && this.#elements >= this.#elementsMax) this.#broken = true
     this.#begun = false
     if (byte === BRACKET_CLOSE) {

@@ -11,6 +11,7 @@ import type { Exchange } from '../exchange.js'
 import type { FrontSlices } from '../front-slices.js'
 import type { IngestStream } from './commands.js'
 import { JsonBody, type JsonShape } from './json-body.js'
+import { SplitBody } from './split-body.js'
 import { LineIngest, tooLongLine } from './stream.js'
 import { answerBroken, refuseWhole, WholeIngest } from './whole.js'
 import type { OpenUploads } from '../uploads.js'
@@ -72,10 +73,15 @@ export class IngestReceiver {
 
 const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an object for one'
 
-/** Reads a body as what it is: one record, lines, or an array, whose elements become lines. */
+/** Reads a body as what it is: one record, lines, or an array, by itself or in an object, whose elements become lines. */
 async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
-  const { request, memory, lineBytesMax } = stream
+  const { request, slices, memory, lineBytesMax } = stream
   if (request.format === 'ndjson') return takeLines(stream, queue)
+  if (request.split !== undefined) {
+    const splitting = { ...request.split, largeAsText: request.integers === 'text' }
+    const body = new SplitBody(queue, { splitting, slices, memory })
+    return takeLines({ ...stream, request: { ...request, format: 'ndjson' } }, body)
+  }
   // The data of a CloudEvent may be anything.
   if (request.event !== undefined) return new WholeIngest(stream).run(queue)
   const json = new JsonBody(queue, memory)
@@ -92,7 +98,7 @@ async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Re
   const refusal = json.isUtf16 ? utf16Given : shapeRefusal(request, shape)
   if (refusal !== undefined) return refuseWhole(stream, body, refusal)
   const bytesMax = request.onError === 'reject_all' ? limits.ingestAtomicBytesMax : limits.ingestArrayBytesMax
-  const read = await readArray(body, { slices: stream.slices, memory, isOne, bytesMax })
+  const read = await readArray(body, { slices, memory, isOne, bytesMax })
   if ('malformed' in read) return refuseWhole(stream, body, read.malformed)
   if (!('lines' in read)) return answerBroken(read)
   if (body instanceof RecordedBody) body.drop()

@@ -273,3 +273,145 @@ describe('a text of Windows', () => {
     }
   })
 })
+
+describe('an array in an object, with split', () => {
+  const list = {
+    kind: 'EventList',
+    metadata: { n: [1] },
+    items: [{ id: 'a' }, { id: 'b,]}"' }],
+    tail: '\n"]',
+  }
+  const together = list.items.map((items) => ({ ...list, items }))
+
+  it('is a record a member, with the rest of the object around it, or alone', async () => {
+    for (const [agent, raw] of [
+      ['split', JSON.stringify(list)],
+      ['split-pretty', `\r\n${JSON.stringify(list, null, 2)}\n`],
+    ] as const) {
+      const { status, body } = await send(`/${agent}?split=/items`, raw)
+      expect([status, body]).toMatchObject([200, { accepted: 2, rejected: 0, first_seq: 1, last_seq: 2 }])
+      expect((await send(`/${agent}?split=items&split_rest=drop`, raw)).body.accepted).toBe(2)
+      expect(await payloads(agent)).toEqual([...together, ...list.items])
+    }
+    const headers = {
+      'content-encoding': 'gzip',
+      'content-type': 'application/vnd.docker.distribution.events.v2+json',
+    }
+    const packed = await send('/split-packed?split=/items', gzipSync(JSON.stringify(list)), headers)
+    expect(packed.body.accepted).toBe(2)
+  })
+
+  it('is found by any path, among members before and behind it', async () => {
+    const raw = '{"x":"items","a/b":[0,{"~":[1],"m\\u0065":[{"n":1},{"n":2}]}],"items":{}}'
+    expect((await send('/paths?split=/a~1b/1/me&split_rest=drop', raw)).body.accepted).toBe(2)
+    expect((await send('/paths?split=/a~1b/1/~0', raw)).body.accepted).toBe(1)
+    expect(await payloads('paths')).toEqual([
+      { n: 1 },
+      { n: 2 },
+      { x: 'items', 'a/b': [0, { '~': 1, me: [{ n: 1 }, { n: 2 }] }], items: {} },
+    ])
+  })
+
+  it('may be empty, and has members refused one by one', async () => {
+    expect((await send('/unsplit?split=/items', '{"items":[ ]}')).body).toMatchObject({
+      accepted: 0,
+      rejected: 0,
+    })
+    expect(await headOf(server, 'unsplit')).toBeUndefined()
+    const raw = '{"items":[{"n":1},7,{"a":1,"a":2},{"a":},{"n":2}]}'
+    const alone = await send('/split-mixed?split=/items&split_rest=drop', raw)
+    expect([alone.status, alone.body.accepted]).toEqual([200, 2])
+    expect(alone.body.errors.map(({ line }: { line: number }) => line)).toEqual([2, 3, 4])
+    const around = await send('/split-mixed?split=/items&on_error=keep', raw)
+    expect([around.status, around.body.accepted, around.body.kept]).toEqual([200, 3, 2])
+    const all = await leavesUnchanged(server, 'split-mixed', () =>
+      send('/split-mixed?split=/items&on_error=reject_all', raw),
+    )
+    expect([all.status, all.body.code]).toEqual([422, 'ingest_rejected'])
+    const twice = await send('/split-mixed?split=/items&dedupe=body', '{"items":[{"n":1},{"n":1}]}')
+    expect(twice.body).toMatchObject({ accepted: 2, duplicates: 1 })
+  })
+
+  it('is longer than a record may be, and comes in any parts', async () => {
+    const items = Array.from({ length: 10_000 }, (_none, n) => ({ n, text: 'x'.repeat(n % 300) }))
+    const headers = { 'idempotency-key': 'split' }
+    const first = await send('/split-long?split=/items', JSON.stringify({ kind: 'List', items }), headers)
+    expect(first.body).toMatchObject({ accepted: 10_000, last_seq: 10_000 })
+    const again = await send('/split-long?split=/items', JSON.stringify({ kind: 'List', items }), headers)
+    expect([again.body, again.headers.get('idempotency-replayed')]).toEqual([first.body, 'true'])
+  })
+
+  it('is answered 400, and nothing is written, when the object is not whole or has no array there', async () => {
+    for (const raw of [
+      '',
+      '{}',
+      '7',
+      '[{"items":[{}]}]',
+      '{"items":{}}',
+      '{"items":null}',
+      '{"other":[{}]}',
+      '{"items":[{}]',
+      '{"items":[{},{}',
+      '{"items":[{},]}',
+      '{"items":[,{}]}',
+      '{"items":[{}]}}',
+      '{"items":[{}]} {}',
+      '{"items":[{}]}\n{"items":[{}]}',
+      '{"items":[{}],"items":[{}]}',
+      '{"items":[{}],"a":}',
+      '{"items":[{}],"__proto__":1}',
+      '{"items":[{}],"n":9007199254740993}',
+      '{"\\x":1,"items":[{}]}',
+      Buffer.concat([Buffer.from('{"items":[{}],"a":"'), Buffer.from([0xff]), Buffer.from('"}')]),
+    ]) {
+      for (const query of ['', '&split_rest=drop', '&on_error=keep', '&on_error=reject_all']) {
+        const refused = await leavesUnchanged(server, 'split', () => send(`/split?split=/items${query}`, raw))
+        expect([String(raw), refused.status, refused.body.code]).toEqual([
+          String(raw),
+          400,
+          'validation_failed',
+        ])
+      }
+    }
+    const large = await send('/split?split=/items&integers=text', '{"n":9007199254740993,"items":[{}]}')
+    expect(large.status).toBe(200)
+  })
+
+  it('is 413 beyond its bounds, and what it makes is bounded as well', async () => {
+    const rest = JSON.stringify({ rest: 'x'.repeat(66_000), items: [{}] })
+    const many = JSON.stringify({ rest: 'x'.repeat(60_000), items: Array.from({ length: 300 }, () => 1) })
+    const whole = JSON.stringify({ items: [{ text: 'x'.repeat(16_777_216) }] })
+    const behind = JSON.stringify({ items: [{}], rest: 'x'.repeat(66_000) })
+    for (const [raw, detail] of [
+      [rest, 'at most 65536 bytes outside'],
+      [behind, 'at most 65536 bytes outside'],
+      [many, 'at most 16777216 bytes of records'],
+      [whole, 'a body of at most 16777216 bytes'],
+    ] as const) {
+      const refused = await leavesUnchanged(server, 'split', () => send('/split?split=/items', raw))
+      expect([refused.status, refused.body.code]).toEqual([413, 'too_large'])
+      expect(refused.body.detail).toContain(detail)
+    }
+  })
+
+  it('is 400 for parameters that do not fit', async () => {
+    const raw = '{"items":[{}]}'
+    for (const [query, pointer] of [
+      ['split=', '?split'],
+      ['split=/a~b', '?split'],
+      ['split=a..b', '?split'],
+      ['split=/items&split_rest=none', '?split_rest'],
+      ['split_rest=drop', '?split_rest'],
+    ] as const) {
+      const { status, body } = await send(`/split?${query}`, raw)
+      expect([query, status, body.errors[0].pointer]).toEqual([query, 400, pointer])
+    }
+    for (const type of ['application/x-ndjson', 'application/cloudevents+json']) {
+      const { status, body } = await send('/split?split=/items', raw, { 'content-type': type })
+      expect([type, status, body.errors[0].pointer]).toEqual([type, 400, '?split'])
+    }
+    const named = JSON.stringify({ agent: 'split', data: {}, items: [{}] })
+    const { status, body } = await send('?split=/items', `[${named}]`)
+    expect([status, body.errors[0].pointer]).toEqual([400, '?split'])
+  })
+})

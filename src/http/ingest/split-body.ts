@@ -1,0 +1,251 @@
+import {
+  BACKSLASH,
+  BRACE_CLOSE,
+  BRACE_OPEN,
+  BRACKET_CLOSE,
+  BRACKET_OPEN,
+  COLON,
+  COMMA,
+  LINE_FEED,
+  QUOTE,
+  SPACE,
+} from '../../base/ascii.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits.js'
+import type { IngestRequest } from '../../routes/route.js'
+import { isJsonSpace, readJson } from '../../strand/json.js'
+import { tooLarge } from '../body.js'
+import type { BodyPart } from '../body-queue.js'
+import type { FrontSlices } from '../front-slices.js'
+import { GatheredBytes } from '../gathered-bytes.js'
+import type { BodyMemory } from '../uploads.js'
+import type { BodySource } from './array-body.js'
+import { ArrayLines } from './array-lines.js'
+
+/** How an object is split. `largeAsText`: integers beyond ±(2^53-1) are kept as strings. */
+type Splitting = NonNullable<IngestRequest['split']> & { largeAsText: boolean }
+
+/** What a body is split with. */
+interface SplitParts {
+  splitting: Splitting
+  slices: FrontSlices
+  memory: BodyMemory
+}
+
+/** Bytes that one slice of the front thread goes through. */
+const SLICE_BYTES = 65_536
+
+/**
+ * The members of an array in one JSON object, as lines: each alone, or each in the place of the array, with the rest of
+ * the object around it. All of it is read before the first line, and what is around the array is checked as strictly as
+ * a record: of an object that is not whole, nothing is written. Faults within a member are found when its line is read.
+ */
+export class SplitBody implements BodySource {
+  readonly #body: BodySource
+  readonly #parts: SplitParts
+  #lines: Iterator<Buffer, undefined> | undefined
+
+  constructor(body: BodySource, parts: SplitParts) {
+    this.#body = body
+    this.#parts = parts
+  }
+
+  get broken(): BodySource['broken'] {
+    return this.#body.broken
+  }
+
+  async next(): Promise<BodyPart> {
+    if (this.#lines === undefined) {
+      const found = await this.#read()
+      if (!('members' in found)) return found
+      this.#lines = linesOf(found)
+    }
+    if (this.broken !== undefined) return this.broken
+    const lines = this.#lines
+    const { value } = await this.#parts.slices.run(() => lines.next())
+    return value === undefined ? { ended: true } : { bytes: value }
+  }
+
+  /** Reads the whole object. Its bytes are counted until the upload is answered. */
+  async #read(): Promise<Divided | BodyPart> {
+    const { splitting, slices, memory } = this.#parts
+    const bytesMax = limits.ingestSplitBytesMax
+    const gathered = new GatheredBytes({ memory, bytesMax })
+    for (;;) {
+      const part = await this.#body.next()
+      if ('ended' in part) break
+      if (!('bytes' in part)) return part
+      if (gathered.length + part.bytes.length > bytesMax) return { refusal: tooLarge(bytesMax) }
+      gathered.add(part.bytes)
+    }
+    const found = await slices.runSteps(divide(gathered.bytes, splitting))
+    return 'code' in found ? { refusal: found } : found
+  }
+}
+
+/** The members of an array, a line each, and what stands before and behind each of them; a line feed at the end. */
+interface Divided {
+  before: Buffer
+  members: Buffer
+  behind: Buffer
+}
+
+/** Work in steps of one slice each. */
+type Steps<Result> = Generator<undefined, Result, undefined>
+
+const noBytes = Buffer.alloc(0)
+
+/** Makes lines of the members, in the memory of the text. */
+function* divide(text: Buffer, splitting: Splitting): Steps<Divided | Refusal> {
+  const { path, keepsRest } = splitting
+  const array = yield* find(text, splitting)
+  if ('code' in array) return array
+  const fault = restFault(text, array, splitting)
+  if (fault !== undefined) return fault
+  const members = text.subarray(array.from, array.to)
+  const lines = new ArrayLines()
+  for (let at = 0; at < members.length; at += SLICE_BYTES) {
+    yield
+    const some = lines.push(members.subarray(at, at + SLICE_BYTES))
+    some.copy(members, at)
+  }
+  if (!lines.isWhole) return refuse('validation_failed', `Expected one whole JSON array at ${path}`)
+  const count = lines.elements
+  if (!keepsRest || count === 0) return { before: noBytes, members, behind: noBytes }
+  const before = onOneLine(text.subarray(0, array.from))
+  const behind = onOneLine(text.subarray(array.to))
+  if (members.length + count * (before.length + behind.length) <= limits.ingestSplitBytesMax) {
+    return { before, members, behind }
+  }
+  const detail = `Expected at most ${limits.ingestSplitBytesMax} bytes of records with the rest of the object in each`
+  return refuse('too_large', `${detail}: split_rest=drop leaves it out`)
+}
+
+/** Line breaks between tokens become spaces; within strings there are none. */
+function onOneLine(text: Buffer): Buffer {
+  return Buffer.from(text.map((byte) => (byte === LINE_FEED ? SPACE : byte)))
+}
+
+function* linesOf({ before, members, behind }: Divided): Generator<Buffer, undefined> {
+  if (before.length === 0) {
+    yield members
+    return
+  }
+  let parts: Buffer[] = []
+  let bytes = 0
+  for (let from = 0; from < members.length;) {
+    const end = members.indexOf(LINE_FEED, from)
+    const member = members.subarray(from, end)
+    parts.push(before, member, behind, lineFeed)
+    bytes += before.length + member.length + behind.length
+    from = end + 1
+    if (bytes < SLICE_BYTES) continue
+    yield Buffer.concat(parts)
+    parts = []
+    bytes = 0
+  }
+  yield Buffer.concat(parts)
+}
+
+const lineFeed = Buffer.from([LINE_FEED])
+
+/** A value: from its first byte to the one after its last. */
+interface Span {
+  from: number
+  to: number
+}
+
+/** The array at a path of the object that a text begins with. What is before it must not be long. */
+function* find(text: Buffer, { path, steps }: Splitting): Steps<Span | Refusal> {
+  const noArray = refuse('validation_failed', `Expected one JSON object with an array at ${path}`)
+  let at = yield* pastSpace(text, 0)
+  for (const step of steps) {
+    const opening = text[at]
+    if (opening !== BRACE_OPEN && opening !== BRACKET_OPEN) return noArray
+    at = yield* pastSpace(text, at + 1)
+    for (let place = 0; ; place++) {
+      let key: string | undefined = String(place)
+      if (opening === BRACE_OPEN) {
+        const end = yield* endOfValue(text, at)
+        if (end > limits.ingestSplitRestBytesMax) return restTooLarge(path)
+        key = text[at] === QUOTE ? nameOf(text.toString('utf8', at, end)) : undefined
+        const colon = yield* pastSpace(text, end)
+        if (key === undefined || text[colon] !== COLON) return noArray
+        at = yield* pastSpace(text, colon + 1)
+      }
+      if (key === step) break
+      at = yield* pastSpace(text, yield* endOfValue(text, at))
+      if (text[at] !== COMMA) return noArray
+      if (at > limits.ingestSplitRestBytesMax) return restTooLarge(path)
+      at = yield* pastSpace(text, at + 1)
+    }
+  }
+  return text[at] === BRACKET_OPEN ? { from: at, to: yield* endOfValue(text, at) } : noArray
+}
+
+/** What is wrong with the object around the array. */
+function restFault(text: Buffer, { from, to }: Span, { path, largeAsText }: Splitting): Refusal | undefined {
+  if (from + text.length - to > limits.ingestSplitRestBytesMax) return restTooLarge(path)
+  if (to === text.length) {
+    return refuse(
+      'validation_failed',
+      `Expected one whole JSON object with an array at ${path}, got a part of one`,
+    )
+  }
+  const rest = Buffer.concat([text.subarray(0, from), Buffer.from('0'), text.subarray(to)])
+  const read = readJson(rest, limits.nestingDepthMax, { largeAsText })
+  if ('code' in read) return refuse('validation_failed', `${read.detail}, outside of the array at ${path}`)
+  const isObject = typeof read.value === 'object' && !Array.isArray(read.value)
+  return isObject ? undefined : refuse('validation_failed', 'Expected one JSON object')
+}
+
+function restTooLarge(path: string): Refusal {
+  const { ingestSplitRestBytesMax } = limits
+  return refuse(
+    'too_large',
+    `Expected at most ${ingestSplitRestBytesMax} bytes outside of the array at ${path}`,
+  )
+}
+
+/** The name of a member; undefined where it is no JSON string. */
+function nameOf(text: string): string | undefined {
+  if (!text.includes('\\')) return text.slice(1, -1)
+  try {
+    return String(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}
+
+/** Where the value that begins at `from` has ended, by its brackets and quotes alone. */
+function* endOfValue(text: Buffer, from: number): Steps<number> {
+  let depth = 0
+  let inString = false
+  let pauseAt = from + SLICE_BYTES
+  for (let at = from; at < text.length; at++) {
+    const byte = text[at]
+    let isClosed = false
+    if (inString) {
+      if (byte === BACKSLASH) at++
+      isClosed = byte === QUOTE
+      inString = !isClosed
+    } else if (byte === QUOTE) inString = true
+    else if (byte === BRACE_OPEN || byte === BRACKET_OPEN) depth++
+    else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) {
+      depth--
+      isClosed = true
+    } else if (depth === 0 && (byte === COMMA || isJsonSpace(byte))) return at
+    if (isClosed && depth === 0) return at + 1
+    if (at < pauseAt) continue
+    pauseAt = at + SLICE_BYTES
+    yield
+  }
+  return text.length
+}
+
+/** Where white space that may be at `from` has ended. */
+function* pastSpace(text: Buffer, from: number): Steps<number> {
+  let at = from
+  for (; isJsonSpace(text[at]); at++) if ((at + 1) % SLICE_BYTES === 0) yield
+  return at
+}

@@ -1,0 +1,102 @@
+import { describe, expect, it, vi } from 'vitest'
+import type { BodyPart } from '../../../../src/http/body-queue.js'
+import { FrontSlices } from '../../../../src/http/front-slices.js'
+import { SplitBody } from '../../../../src/http/ingest/split-body.js'
+import { fieldOf, fieldSteps } from '../../../../src/strand/field-path.js'
+import { fc } from '../../../support/fast-check.js'
+
+const slices = new FrontSlices()
+const memory = { add: () => true, give: () => {} }
+
+/** The lines of a body that comes in parts of some bytes; or why it has none. */
+async function split(
+  text: string,
+  path: string,
+  { keepsRest = true, partBytes = 1_000 } = {},
+): Promise<string[]> {
+  const bytes = Buffer.from(text)
+  let at = 0
+  const next = async (): Promise<BodyPart> => {
+    if (at >= bytes.length) return { ended: true }
+    const part = bytes.subarray(at, at + partBytes)
+    at += partBytes
+    return { bytes: part }
+  }
+  const splitting = { path, steps: fieldSteps(path) ?? [], keepsRest, largeAsText: false }
+  const body = new SplitBody({ next, broken: undefined }, { splitting, slices, memory })
+  const parts: Buffer[] = []
+  for (;;) {
+    const part = await body.next()
+    if ('refusal' in part) return [part.refusal.detail]
+    if (!('bytes' in part)) break
+    parts.push(part.bytes)
+  }
+  return Buffer.concat(parts).toString().split('\n').slice(0, -1)
+}
+
+const key = fc.constantFrom('a', 'b', 'a/b', '~', '0', '1', 'items', 'é', '"', '\\', '', '{', 'a.b')
+const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+  value: fc.oneof(
+    { maxDepth: 3 },
+    fc.constantFrom<unknown>(null, true, 0, -1.5, '', 'a', '"', '\\', ']},', '\n', '\u2028'),
+    fc.array(tie('value'), { maxLength: 3 }),
+    fc.dictionary(key, tie('value'), { maxKeys: 4 }),
+  ),
+}))
+
+describe('an object that is split', () => {
+  it('gives a line for each member of any array in it, however it is written and comes', async () => {
+    const cases = fc.tuple(
+      fc.dictionary(key, value, { maxKeys: 4 }),
+      key,
+      fc.array(value, { minLength: 1, maxLength: 4 }),
+      fc.constantFrom(undefined, 1, '\t'),
+      fc.integer({ min: 1, max: 50 }),
+    )
+    await fc.assert(
+      fc.asyncProperty(cases, async ([object, name, members, indent, partBytes]) => {
+        const body = { ...object, [name]: { list: [0, members] } }
+        const path = pointer([name, 'list', '1'])
+        expect(fieldOf(body, path)).toEqual(members)
+        const text = JSON.stringify(body, null, indent)
+        const alone = await split(text, path, { keepsRest: false, partBytes })
+        expect(alone.map((line) => JSON.parse(line))).toEqual(members)
+        const around = await split(text, path, { partBytes })
+        expect(around.map((line) => JSON.parse(line))).toEqual(
+          members.map((member) => ({ ...body, [name]: { list: [0, member] } })),
+        )
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('goes through large values in slices', async () => {
+    const long = `\\"${'\\\\'.repeat(100_000)}`
+    const text = `{"a":{"list":["${long}",[${'1,'.repeat(100_000)}1]]}}`
+    const lines = await split(text, '/a/list/1', { keepsRest: false, partBytes: 65_536 })
+    expect(lines).toEqual(['Expected at most 65536 bytes outside of the array at /a/list/1'])
+    const all = await split(text, 'a.list', { partBytes: 65_536 })
+    expect(all.map((line) => JSON.parse(line).a.list.length)).toEqual([100_001, 100_001])
+  })
+
+  it('passes white space, names and many members in slices as well', async () => {
+    const long = 1_048_576
+    const run = vi.spyOn(slices, 'run')
+    for (const text of [
+      `${' '.repeat(long)}{"items":[{}]}`,
+      `{"items":${' '.repeat(long)}[{}]}`,
+      `{"items":[${' '.repeat(long)}]}`,
+      `{"${'x'.repeat(long)}":1,"items":[{}]}`,
+      `{"rest":"${'x'.repeat(200)}","items":[${'1,'.repeat(20_000)}1]}`,
+    ]) {
+      run.mockClear()
+      await split(text, '/items')
+      expect(run.mock.calls.length).toBeGreaterThanOrEqual(long / 65_536)
+    }
+    run.mockRestore()
+  })
+})
+
+function pointer(steps: readonly string[]): string {
+  return steps.map((step) => `/${step.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('')
+}
