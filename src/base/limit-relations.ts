@@ -32,11 +32,6 @@ const relations = [
   ['grantBytesMax', 'grantsKeptBytes', 'a grant is compiled once'],
   ['bodyBytesPerPrincipalMax', 'bodyBytesInMemoryMax', 'one principal has its share of all bodies'],
   ['ingestAtomicBytesMax', 'bodyBytesPerPrincipalMax', 'a principal can send the largest body'],
-  [
-    'ingestSplitBytesMax',
-    'bodyBytesPerPrincipalMax',
-    'a principal can send the largest object that is split',
-  ],
   ['ingestSplitRestBytesMax', 'recordBytesDefault', 'the rest of an object fits beside a member'],
   ['gunzipPieceBytes', 'gunzipBytes', 'decompressing takes a piece at least'],
   ['ingestOnceLinesMax', 'ingestChunkLines', 'lines that are written once take more of a commit'],

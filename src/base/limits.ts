@@ -98,7 +98,10 @@ export const limits = {
    * refused (on_error=keep).
    */
   ingestAtomicBytesMax: 8_388_608,
-  /** Bytes of a JSON array, of which nothing is written before its end was read. */
+  /**
+   * Bytes of a JSON array, or of an object that `split` divides, of which nothing is written before its end was read; and of
+   * the lines that are made of the object.
+   */
   ingestArrayBytesMax: 16_777_216,
   /** Lines of what is written whole, for the same reason as `ingestChunkLines`. */
   ingestAtomicLinesMax: 8_192,
@@ -108,9 +111,7 @@ export const limits = {
   ingestAtomicAgentsMax: 512,
   /** Lines of one commit with `dedupe=body`: each has a row of its own beside its record. */
   ingestOnceLinesMax: 1_024,
-  /** Bytes of an object that `split` divides, and of the lines that it makes of it. */
-  ingestSplitBytesMax: 16_777_216,
-  /** Bytes of such an object outside of the array. */
+  /** Bytes outside of the array of an object that `split` divides. */
   ingestSplitRestBytesMax: 65_536,
   /** Agents that an ingest summary has a row for. */
   ingestAgentsNamedMax: 4_096,

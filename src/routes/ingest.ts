@@ -58,7 +58,7 @@ const ofOne = {
     description:
       'The body is one JSON object: make a record of each member of the array at this path, a JSON Pointer (RFC 6901) or names ' +
       'with dots between them. A record is the object with the member in place of the array. Nothing is written of an object ' +
-      `that is not whole. At most ${limits.ingestSplitBytesMax} bytes, ${limits.ingestSplitRestBytesMax} of them outside of the array`,
+      `that is not whole. At most ${limits.ingestArrayBytesMax} bytes, ${limits.ingestSplitRestBytesMax} of them outside of the array`,
     examples: ['/items'],
   }),
   split_rest: Type.Enum(['keep', 'drop'], {

@@ -77,11 +77,7 @@ const expectedEvents = 'Expected a JSON array for a batch of CloudEvents, and an
 async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Refusal | undefined> {
   const { request, slices, memory, lineBytesMax } = stream
   if (request.format === 'ndjson') return takeLines(stream, queue)
-  if (request.split !== undefined) {
-    const splitting = { ...request.split, largeAsText: request.integers === 'text' }
-    const body = new SplitBody(queue, { splitting, slices, memory })
-    return takeLines({ ...stream, request: { ...request, format: 'ndjson' } }, body)
-  }
+  if (request.split !== undefined) return takeSplit(stream, queue, request.split)
   // The data of a CloudEvent may be anything.
   if (request.event !== undefined) return new WholeIngest(stream).run(queue)
   const json = new JsonBody(queue, memory)
@@ -103,6 +99,24 @@ async function take(stream: IngestStream, queue: BodyQueue): Promise<Answer | Re
   if (!('lines' in read)) return answerBroken(read)
   if (body instanceof RecordedBody) body.drop()
   return takeLines(ofLines, bodyOf(read.lines, queue))
+}
+
+/** Reads an object of which an array is divided. */
+async function takeSplit(
+  stream: IngestStream,
+  queue: BodyQueue,
+  split: NonNullable<IngestRequest['split']>,
+): Promise<Answer | Refusal | undefined> {
+  const { request, slices, memory } = stream
+  const body = request.onError === 'keep' ? new RecordedBody(queue, memory) : queue
+  const splitting = { ...split, largeAsText: request.integers === 'text' }
+  const lines = new SplitBody(body, { splitting, slices, memory })
+  const fault = await lines.read()
+  if (fault !== undefined) {
+    return 'malformed' in fault ? refuseWhole(stream, body, fault.malformed) : answerBroken(fault)
+  }
+  if (body instanceof RecordedBody) body.drop()
+  return takeLines({ ...stream, request: { ...request, format: 'ndjson' } }, lines)
 }
 
 /** Why JSON of this shape is not what the route takes. */

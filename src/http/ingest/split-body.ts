@@ -13,13 +13,13 @@ import {
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits.js'
 import type { IngestRequest } from '../../routes/route.js'
-import { isJsonSpace, readJson } from '../../strand/json.js'
+import { isJsonSpace, isUtf16, readJson, utf16Given } from '../../strand/json.js'
 import { tooLarge } from '../body.js'
 import type { BodyPart } from '../body-queue.js'
 import type { FrontSlices } from '../front-slices.js'
 import { GatheredBytes } from '../gathered-bytes.js'
 import type { BodyMemory } from '../uploads.js'
-import type { BodySource } from './array-body.js'
+import type { BodySource, BrokenBody } from './array-body.js'
 import { ArrayLines } from './array-lines.js'
 
 /** How an object is split. `largeAsText`: integers beyond ±(2^53-1) are kept as strings. */
@@ -54,22 +54,13 @@ export class SplitBody implements BodySource {
     return this.#body.broken
   }
 
-  async next(): Promise<BodyPart> {
-    if (this.#lines === undefined) {
-      const found = await this.#read()
-      if (!('members' in found)) return found
-      this.#lines = linesOf(found)
-    }
-    if (this.broken !== undefined) return this.broken
-    const lines = this.#lines
-    const { value } = await this.#parts.slices.run(() => lines.next())
-    return value === undefined ? { ended: true } : { bytes: value }
-  }
-
-  /** Reads the whole object. Its bytes are counted until the upload is answered. */
-  async #read(): Promise<Divided | BodyPart> {
+  /**
+   * Reads the whole object. Its bytes are counted until the upload is answered.
+   * @returns undefined, and then its lines can be read; or why they cannot
+   */
+  async read(): Promise<{ malformed: Refusal } | BrokenBody | undefined> {
     const { splitting, slices, memory } = this.#parts
-    const bytesMax = limits.ingestSplitBytesMax
+    const bytesMax = limits.ingestArrayBytesMax
     const gathered = new GatheredBytes({ memory, bytesMax })
     for (;;) {
       const part = await this.#body.next()
@@ -79,7 +70,15 @@ export class SplitBody implements BodySource {
       gathered.add(part.bytes)
     }
     const found = await slices.runSteps(divide(gathered.bytes, splitting))
-    return 'code' in found ? { refusal: found } : found
+    if ('code' in found) return found.code === 'too_large' ? { refusal: found } : { malformed: found }
+    this.#lines = linesOf(found)
+    return undefined
+  }
+
+  async next(): Promise<BodyPart> {
+    if (this.broken !== undefined) return this.broken
+    const value = await this.#parts.slices.run(() => this.#lines?.next().value)
+    return value === undefined ? { ended: true } : { bytes: value }
   }
 }
 
@@ -97,6 +96,7 @@ const noBytes = Buffer.alloc(0)
 
 /** Makes lines of the members, in the memory of the text. */
 function* divide(text: Buffer, splitting: Splitting): Steps<Divided | Refusal> {
+  if (isUtf16(text)) return utf16Given
   const { path, keepsRest } = splitting
   const array = yield* find(text, splitting)
   if ('code' in array) return array
@@ -114,10 +114,10 @@ function* divide(text: Buffer, splitting: Splitting): Steps<Divided | Refusal> {
   if (!keepsRest || count === 0) return { before: noBytes, members, behind: noBytes }
   const before = onOneLine(text.subarray(0, array.from))
   const behind = onOneLine(text.subarray(array.to))
-  if (members.length + count * (before.length + behind.length) <= limits.ingestSplitBytesMax) {
+  if (members.length + count * (before.length + behind.length) <= limits.ingestArrayBytesMax) {
     return { before, members, behind }
   }
-  const detail = `Expected at most ${limits.ingestSplitBytesMax} bytes of records with the rest of the object in each`
+  const detail = `Expected at most ${limits.ingestArrayBytesMax} bytes of records with the rest of the object in each`
   return refuse('too_large', `${detail}: split_rest=drop leaves it out`)
 }
 

@@ -364,7 +364,7 @@ describe('an array in an object, with split', () => {
       '{"\\x":1,"items":[{}]}',
       Buffer.concat([Buffer.from('{"items":[{}],"a":"'), Buffer.from([0xff]), Buffer.from('"}')]),
     ]) {
-      for (const query of ['', '&split_rest=drop', '&on_error=keep', '&on_error=reject_all']) {
+      for (const query of ['', '&split_rest=drop', '&on_error=reject_all']) {
         const refused = await leavesUnchanged(server, 'split', () => send(`/split?split=/items${query}`, raw))
         expect([String(raw), refused.status, refused.body.code]).toEqual([
           String(raw),
@@ -375,6 +375,22 @@ describe('an array in an object, with split', () => {
     }
     const large = await send('/split?split=/items&integers=text', '{"n":9007199254740993,"items":[{}]}')
     expect(large.status).toBe(200)
+  })
+
+  it('is kept whole with on_error=keep when it is not whole or has no array there', async () => {
+    for (const raw of ['{"items":[{}]', '{"items":[{},]}', '{"items":null}', '{"items":[{}],"a":}']) {
+      const { status, body } = await send('/split-kept?split=/items&on_error=keep', raw)
+      expect([raw, status, body]).toMatchObject([raw, 200, { accepted: 0, rejected: 1, kept: 1 }])
+      expect((await payloads('split-kept')).at(-1)).toMatchObject({ text: raw })
+    }
+    const utf16 = Buffer.from('{"items":[{}]}', 'utf16le')
+    const refused = await send('/split-kept?split=/items', utf16)
+    expect([refused.status, refused.body.detail]).toEqual([400, 'Expected UTF-8, got UTF-16'])
+    const cut = gzipSync('{"items":[{}]}').subarray(0, 20)
+    const broken = await leavesUnchanged(server, 'split-kept', () =>
+      send('/split-kept?split=/items&on_error=keep', cut, { 'content-encoding': 'gzip' }),
+    )
+    expect(broken.status).toBe(400)
   })
 
   it('is 413 beyond its bounds, and what it makes is bounded as well', async () => {

@@ -24,6 +24,11 @@ async function split(
   }
   const splitting = { path, steps: fieldSteps(path) ?? [], keepsRest, largeAsText: false }
   const body = new SplitBody({ next, broken: undefined }, { splitting, slices, memory })
+  const fault = await body.read()
+  if (fault !== undefined) {
+    if ('malformed' in fault) return [fault.malformed.detail]
+    return ['refusal' in fault ? fault.refusal.detail : '']
+  }
   const parts: Buffer[] = []
   for (;;) {
     const part = await body.next()
