@@ -26,7 +26,7 @@ beforeAll(async () => {
   await setPolicies('notes', [{ actions: ['read'], conditions }])
   await setPolicies('unreadable', [{ actions: ['write', 'delete'], conditions }])
   ofAnn = await write('notes', { owner: subjectOf(ann), n: 1 })
-  ofBob = await write('notes', { owner: 'usr_bob', n: 2 })
+  ofBob = await write('notes', { owner: 'usr_bob', n: 2, code: 'x' })
   deleted = await write('notes', { owner: subjectOf(ann), n: 3 })
   await ask(server, `DELETE /v1/agents/notes/records/${deleted}`)
   await write('unreadable', { owner: subjectOf(ann), n: 4 })
@@ -79,6 +79,12 @@ describe('a query', () => {
     ['latest in order', { type: 'latest', order: 'asc' }],
   ])('leaves out what is hidden: %s', async (_name, body) => {
     expect(numbersIn(await query(ann, body))).toEqual([1])
+  })
+
+  it('warns of no comparison with what is hidden', async () => {
+    const body = { type: 'latest', where: [{ field: 'code', op: 'eq', value: 7 }] }
+    expect((await query(ann, body)).body.warnings).toBeUndefined()
+    expect((await ask(server, 'POST /v1/agents/notes/query', { body })).body.warnings).toHaveLength(1)
   })
 
   it('shows the strand as it was, without what is hidden', async () => {
