@@ -62,7 +62,7 @@ export const rooms = {
     users: page('audit', 'proof', 'records'),
   },
   'src/dispatch': { cluster: [] },
-  'src/http': { auth: [], import: [], ingest: [], openapi: [], streams: ['auth'] },
+  'src/front/http': { auth: [], import: [], ingest: [], openapi: [], streams: ['auth'] },
   // The server has no folders yet: the first one needs a line here.
   'src/server': {},
   workers: {
@@ -113,7 +113,7 @@ function room(within, name) {
 /** Each outside thing has one door. Patterns that keep all of them shut but `open`. */
 function doors(...open) {
   const shut = {
-    'uWebSockets.js': 'Only src/door/uws.ts imports uWebSockets.js',
+    'uWebSockets.js': 'Only src/front/door/uws.ts imports uWebSockets.js',
     lmdb: 'Only workers/store imports lmdb',
     'sodium-native': 'Only src/strand/keys.ts imports sodium-native',
     pg: 'Only src/outbound imports pg',
@@ -161,7 +161,7 @@ const asHtml = words(
 )
 
 /** The decisions of a cluster are pure: this folder imports no other file of dispatch. */
-const decidesAlone = { regex: '^\\.\\./[^./]', message: 'src/dispatch/cluster imports no file of dispatch' }
+const decidesAlone = { regex: '^\\.\\./[^./]', message: 'src/cluster/members imports no file of dispatch' }
 
 /** What checks are made of runs anywhere: bytes are Uint8Array, and hashing and verifying are handed in. */
 const runsAnywhere = [
@@ -236,7 +236,7 @@ export default {
       },
     },
     // A thread that hangs does nothing that it is asked for.
-    { files: ['src/dispatch/thread-watch.ts'], rules: { 'no-restricted-properties': 'off' } },
+    { files: ['src/dispatch/threads/thread-watch.ts'], rules: { 'no-restricted-properties': 'off' } },
     ...inSrc.map((folder) => restrict([`src/${folder}/**`], [...layer(folder, layers[folder]), ...doors()])),
     ...['dispatch', 'http', 'server'].flatMap((folder) =>
       Object.keys(rooms[`src/${folder}`]).map((name) =>
@@ -246,8 +246,8 @@ export default {
         ),
       ),
     ),
-    restrict(['src/dispatch/cluster/**'], [...layer('dispatch', layers.dispatch), decidesAlone, ...doors()]),
-    restrict(['src/door/uws.ts'], [...layer('door', layers.door), ...doors('uWebSockets.js')]),
+    restrict(['src/cluster/members/**'], [...layer('dispatch', layers.dispatch), decidesAlone, ...doors()]),
+    restrict(['src/front/door/uws.ts'], [...layer('door', layers.door), ...doors('uWebSockets.js')]),
     restrict(['src/strand/keys.ts'], [...layer('strand', layers.strand), ...doors('sodium-native')]),
     restrict(['src/client/**'], onlyTypesOfWire),
     restrict(['src/console/**'], runsInBrowsers),

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os'
-import { shardOf } from '../dist/src/base/placement.js'
+import { shardOf } from '../dist/src/strand/placement.js'
 import { shardsMax } from '../dist/src/settings/shards.js'
 
 /**

@@ -9,7 +9,7 @@ import { dirname } from 'node:path'
 const generators = [
   ['docs/errors.md', '../dist/src/base/errors.js', errorsDocument],
   ['docs/config.md', '../dist/src/settings/config.js', configDocument],
-  ['docs/openapi.json', '../dist/src/http/openapi/document.js', openApiText],
+  ['docs/openapi.json', '../dist/src/front/http/openapi/document.js', openApiText],
 ]
 
 const madeFrom = (source) => `<!-- Made from ${source} by \`npm run generate\`. Change it there. -->`
@@ -70,7 +70,7 @@ ${table(['Name', 'Default', 'Unit', 'Allowed', 'What it does'], rows)}
 
 /** The document as a server with the usual default agent serves it. */
 async function openApiText({ openApiDocument }) {
-  const { allRoutes } = await import('../dist/src/routes/routes.js')
+  const { allRoutes } = await import('../dist/src/front/routes/routes.js')
   const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
   return `${JSON.stringify(openApiDocument(allRoutes('default'), version), null, 2)}\n`
 }

@@ -3,8 +3,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isMainThread, parentPort, workerData } from 'node:worker_threads'
 import { assert, unreachable } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
-import { hasLostLog } from '../src/base/fenced.js'
-import { limits } from '../src/base/limits.js'
+import { hasLostLog } from '../src/protocol/fenced.js'
+import { limits } from '../src/base/limits/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import {
   type FollowerOrder,
@@ -13,9 +13,9 @@ import {
   isFollowerSettings,
 } from '../src/protocol/follower-messages.js'
 import { LeaseMemory } from '../src/protocol/lease-memory.js'
-import { FollowedStore } from './store/log/followed-store.js'
-import { LogLine } from './store/log/log-line.js'
-import type { NodeStore } from './store/log/node-store.js'
+import { FollowedStore } from './store/replica/followed-store.js'
+import { LogLine } from './store/replica/log-line.js'
+import type { NodeStore } from './store/replica/node-store.js'
 
 /*
  * The thread of a node that keeps the stores of those shards up to their logs which other nodes own, and tells whether they are

@@ -24,9 +24,9 @@ import { stagePart } from './import/stage.js'
 import { allows } from '../src/auth/row-policy.js'
 import { grantOfText } from '../src/auth/grant.js'
 import { openEnvironment, type Environment } from './store/environment.js'
-import { erasedCommitment } from './store/erasures.js'
-import type { StoredRecord } from './store/record-codec.js'
-import { recordBySeq, recordsFrom } from './store/records.js'
+import { erasedCommitment } from './store/tables/erasures.js'
+import type { StoredRecord } from './store/tables/record-codec.js'
+import { recordBySeq, recordsFrom } from './store/tables/records.js'
 import { SubtreeCache } from './shard/subtree-cache.js'
 
 /*

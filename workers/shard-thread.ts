@@ -7,7 +7,7 @@ import {
 } from 'node:worker_threads'
 import { assert } from '../src/base/assert.js'
 import { steadyClock, systemClock } from '../src/base/clock.js'
-import { limits } from '../src/base/limits.js'
+import { limits } from '../src/base/limits/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import { Heartbeat } from '../src/protocol/heartbeat.js'
 import { decodeCommands, encodeOutcomes, type CommandFrame, type LateFrame } from '../src/protocol/frame.js'
@@ -26,7 +26,7 @@ import { emailHmacInfo } from '../src/auth/email.js'
 import { FrontFrames, type SendFrame } from './shard/front-frames.js'
 import { Shard } from './shard/shard.js'
 import { Watched } from './shard/watched.js'
-import { type NodeLog, prepareNodeLog } from './store/log/node-log.js'
+import { type NodeLog, prepareNodeLog } from './store/replica/node-log.js'
 import { ShardStore } from './store/shard-store.js'
 
 /*

@@ -7,9 +7,9 @@ import {
   type ShardCopy,
 } from '../src/protocol/store-tasks.js'
 import { assert } from '../src/base/assert.js'
-import { limits } from '../src/base/limits.js'
+import { limits } from '../src/base/limits/limits.js'
 import { checkStore } from './store/check/store-check.js'
-import { headsRoot } from './store/heads.js'
+import { headsRoot } from './store/tables/heads.js'
 import { closeSnapshot, takeSnapshots } from './store/snapshots.js'
 import { readPosition } from './store/log/position.js'
 import { recover } from './store/log/recover.js'

@@ -10,7 +10,7 @@ import { against, median } from '../statistics.mjs'
 const USERS = 128
 /** Logins in flight at once for each thread that hashes: enough that no thread ever waits for work. */
 const LOGINS_PER_THREAD = 16
-/** The most threads that the server hashes with (src/base/limits.ts, passwordThreadsMax). */
+/** The most threads that the server hashes with (src/base/limits/limits.ts, passwordThreadsMax). */
 const HASH_THREADS_MAX = 16
 const AGENTS = 100
 const WRITES = 2_000

@@ -1,4 +1,4 @@
-import { shardOf } from '../../dist/src/base/placement.js'
+import { shardOf } from '../../dist/src/strand/placement.js'
 import { gapFigure, gapOf, gapText } from '../gap-writer.mjs'
 import { ownedBy, ownerOf, sharing, startNode } from '../nodes.mjs'
 import { singleWrites } from '../writers.mjs'

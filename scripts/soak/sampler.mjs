@@ -35,7 +35,7 @@ function usedBytes(path) {
   const fd = openSync(path, 'r')
   readSync(fd, metas, 0, metas.length, 0)
   closeSync(fd)
-  // Of the two meta pages the one of the later transaction is valid (src/base/lmdb-file.ts).
+  // Of the two meta pages the one of the later transaction is valid (src/store-files/lmdb-file.ts).
   const [even, odd] = [0, PAGE_BYTES].map((at) => ({
     lastPage: Number(metas.readBigUInt64LE(at + 144)),
     transaction: metas.readBigUInt64LE(at + 152),

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { assert } from '../base/assert.js'
 import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { listOf, members, oneOf, optional, isText, type Check } from '../base/shape.js'
 import { operators, type Condition } from '../strand/condition.js'
 import {

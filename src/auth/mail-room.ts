@@ -1,4 +1,4 @@
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 
 /**
  * Takes one mail out of the bucket of a mailbox. The bucket holds `mailsPerKindMax` mails and gets one back each

@@ -1,4 +1,4 @@
-import { authMember, memberSeparator, organismIdPattern } from '../base/organism-id.js'
+import { authMember, memberSeparator, organismIdPattern } from '../strand/organism-id.js'
 
 /**
  * One table of users with its own signing key, lockout, refresh and revocation state (docs/adr/0017-organisms.md).

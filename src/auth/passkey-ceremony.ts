@@ -11,7 +11,7 @@ import {
   decodeClientDataJSON,
   isoCBOR,
 } from '@simplewebauthn/server/helpers'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import {
   type AssertionCredential,
   type CreationOptions,

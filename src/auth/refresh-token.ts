@@ -1,7 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { assert } from '../base/assert.js'
 import { fromBase64url } from '../base/bytes.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { deriveSeed } from '../strand/keys.js'
 import { type SessionRow, sidBytes } from './session.js'
 

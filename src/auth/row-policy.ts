@@ -1,4 +1,4 @@
-import { conditionLimits } from '../base/condition-limits.js'
+import { conditionLimits } from '../base/limits/conditions.js'
 import type { Fault } from '../base/errors.js'
 import { type Condition, type Effort, matchesAny } from '../strand/condition.js'
 import { fieldOf, fieldPathDetail, fieldSteps } from '../strand/field-path.js'

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { limits } from './limits.js'
+import { limits } from './limits/limits.js'
 import { syncDirectory } from './sync-directory.js'
 import { readBounded } from './bounded-file.js'
 

@@ -1,5 +1,5 @@
 import { type DestinationStream, type Logger, destination, pino } from 'pino'
-import { limits } from './limits.js'
+import { limits } from './limits/limits.js'
 
 /** Levels that SERVICE_LOG_LEVEL names, the most severe first. */
 export const logLevels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const

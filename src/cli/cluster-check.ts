@@ -19,7 +19,7 @@ export async function clusterCheckCommand(args: string[]): Promise<number> {
   const urls = hostUrls(url ?? '')
   if (urls.length === 0 || others.length > 0)
     return showUsage(USAGE, { help: false, fault: 'Expected one address: postgres://user@host1,host2/name' })
-  const { checkDatabase } = await import('../outbound/cluster/check.js')
+  const { checkDatabase } = await import('../cluster/fitness/check.js')
   const counts = { ok: 0, warn: 0, fail: 0 }
   let isStopped = false
   // Not at once: what it has made is to be dropped.

@@ -1,4 +1,4 @@
-import type { Session } from '../outbound/cluster/session.js'
+import type { Session } from '../cluster/database/session.js'
 import type { ClusterConfig } from '../settings/cluster.js'
 import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
 import { exitCodes } from './exit-codes.js'
@@ -31,7 +31,7 @@ export function clusterSettingsOf(given: Record<string, string> = {}): ClusterSe
 /** Connects to the database. @returns the exit code where that cannot be used, which is told */
 export async function reach({ cluster, environment }: Config): Promise<Session | number> {
   if (cluster === undefined) return exitCodes.configuration
-  const { reachDatabase } = await import('../outbound/cluster/open.js')
+  const { reachDatabase } = await import('../cluster/database/open.js')
   const reached = await reachDatabase({ ...cluster, environment })
   if (!reached.ok) {
     tell(reached.detail)

@@ -1,5 +1,5 @@
-import { rowKeyOf } from '../data-directory/row-key.js'
-import { type ClusterOrigin, isDirectoryOf } from '../data-directory/cluster-origin.js'
+import { rowKeyOf } from '../data/row-key.js'
+import { type ClusterOrigin, isDirectoryOf } from '../data/cluster-origin.js'
 import type { Config } from '../settings/config.js'
 import { exitCodes } from './exit-codes.js'
 
@@ -17,7 +17,7 @@ export async function openCluster(config: Config): Promise<ClusterStart> {
   // A cluster’s settings have a master seed.
   if (cluster === undefined || masterSeed === undefined) return { ok: true, origin: undefined, warnings: [] }
   // Loaded where there is a cluster: the driver takes a while.
-  const outbound = await import('../outbound/cluster/open.js')
+  const outbound = await import('../cluster/database/open.js')
   const directoryOf = (id: string) => (isDirectoryOf(dataDir, id) ? dataDir : undefined)
   const rowKey = rowKeyOf(masterSeed)
   const opening = await outbound.openCluster({ ...cluster, environment, rowKey, directoryOf })

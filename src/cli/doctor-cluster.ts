@@ -1,6 +1,6 @@
 import type { Config } from '../settings/config.js'
-import { originFault } from '../data-directory/cluster-origin.js'
-import { readFormat } from '../data-directory/format.js'
+import { originFault } from '../data/cluster-origin.js'
+import { readFormat } from '../data/format.js'
 import { openCluster } from './cluster-start.js'
 import { type Finding, fail, ok, warn } from './finding.js'
 

@@ -1,9 +1,9 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { type Finding, fail, ok, warn } from './finding.js'
-import { loadEngine } from '../door/engine.js'
+import { loadEngine } from '../front/door/engine.js'
 
 /** Open files below which a server with many connections runs out of them. */
 const OPEN_FILES_FEW = 10_240

@@ -1,5 +1,5 @@
 import { type Config, describeFaults } from '../settings/config.js'
-import { distrustOf } from '../data-directory/trust.js'
+import { distrustOf } from '../data/trust.js'
 import { examineCluster } from './doctor-cluster.js'
 import { examineDataDirectory } from './doctor-data.js'
 import { examineClock, examineNode, examineOpenFiles } from './doctor-machine.js'

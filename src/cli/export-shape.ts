@@ -1,4 +1,4 @@
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 
 /** Bytes of the first line of an export. */
 const MANIFEST_BYTES_MAX = 65_536

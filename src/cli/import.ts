@@ -1,5 +1,5 @@
 import { createReadStream, statSync } from 'node:fs'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { readBounded } from '../base/bounded-file.js'
 import { parseManifest } from '../proof/export-lines.js'

@@ -1,15 +1,15 @@
 import type { ReshardProgress } from '../../workers/reshard/reshard.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { type Config, describeFaults } from '../settings/config.js'
 import { shardsMax } from '../settings/shards.js'
-import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data-directory/data-directory.js'
+import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data/directory.js'
 import {
   beginBuild,
   dropBuild,
   shardBytes,
   shardFolder,
   switchOver,
-} from '../data-directory/shard-folders.js'
+} from '../data/shard-folders.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { startProgress } from './progress.js'

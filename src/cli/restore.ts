@@ -1,6 +1,6 @@
 import { pooledRandom } from '../base/random.js'
 import { describeFaults } from '../settings/config.js'
-import { restore } from '../backup/restore.js'
+import { restore } from '../data/backup/restore.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
 import { parseOnce } from '../settings/parse-once.js'
 import { homeHint } from '../settings/setting.js'

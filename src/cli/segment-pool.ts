@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { either, isFlag, isNumber, isText, listOf, members, oneOf, optional } from '../base/shape.js'
 import type { Segment } from '../proof/node/segment.js'
 import type { ChainTally, Erasure } from '../proof/chain-check.js'

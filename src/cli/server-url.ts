@@ -1,5 +1,5 @@
 import { Addresses } from '../client/addresses.js'
-import { findServer } from '../data-directory/address.js'
+import { findServer } from '../data/address.js'
 import { type Config, describeFaults } from '../settings/config.js'
 import { settingsOf } from './read-settings.js'
 

@@ -1,4 +1,4 @@
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { LINE_BYTES_MAX } from '../proof/export-lines.js'
 
 const LF = 0x0a

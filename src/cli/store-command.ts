@@ -1,5 +1,5 @@
-import { StorePool } from '../dispatch/store-pool.js'
-import type { StoreOutcome, StoreWork } from '../backup/stores.js'
+import { StorePool } from '../dispatch/pools/store-pool.js'
+import type { StoreOutcome, StoreWork } from '../data/backup/stores.js'
 import { exitCodes } from './exit-codes.js'
 import { describeError, printable } from './printable.js'
 import { startProgress } from './progress.js'

@@ -1,4 +1,4 @@
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { readBounded } from '../base/bounded-file.js'
 import { compareWithCheckpoint, type Comparison } from '../proof/node/compare-checkpoint.js'
 import type { VerifiedExport } from '../proof/export-check.js'

@@ -1,7 +1,7 @@
 import { licenseStanding } from '../auth/license-standing.js'
 import { systemClock } from '../base/clock.js'
 import { isFileSystemError } from '../base/durable-file.js'
-import { authorityPublicKey } from '../data-directory/license-authority.js'
+import { authorityPublicKey } from '../data/license-authority.js'
 import type { ConfigReading } from '../settings/config.js'
 
 /** The warnings about the settings, with that about a license that does not hold. Sentences without a full stop. */

@@ -1,5 +1,5 @@
 import { readIfThere, writeDurably } from '../base/durable-file.js'
-import { logAgent } from '../base/organism-id.js'
+import { logAgent } from '../strand/organism-id.js'
 import { parseLine } from '../proof/export-lines.js'
 import { readHeads } from '../proof/heads.js'
 import { runNow } from '../proof/job.js'

@@ -1,4 +1,4 @@
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { ServiceClient } from '../client/service-client.js'
 import { ServiceError } from '../client/errors.js'
 import type { CollectionHandle } from '../client/collection.js'

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError, readIfThere, writeDurably } from '../base/durable-file.js'
-import { rootKeyFile } from './data-directory.js'
+import { rootKeyFile } from './directory.js'
 import { addressFile, lockHolder } from './lock.js'
 import { distrustOf } from './trust.js'
 

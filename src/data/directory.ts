@@ -36,7 +36,7 @@ export interface DataDirectory {
   readonly path: string
   /** Fixed when the directory was made. */
   readonly shards: number
-  /** Another number after each restore (src/data-directory/format.ts). */
+  /** Another number after each restore (src/data/format.ts). */
   readonly tokenEra: number
   /** The id of the cluster of which it is a node's; undefined for one of its own. */
   readonly cluster: string | undefined

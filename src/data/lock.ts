@@ -1,7 +1,7 @@
 import { closeSync, ftruncateSync, openSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import extensions from 'fs-native-extensions'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { readBounded } from '../base/bounded-file.js'
 import { isLackOfSpace } from '../base/durable-file.js'
 

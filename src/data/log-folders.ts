@@ -20,7 +20,7 @@ import {
   unfinishedSuffix,
   writeDurably,
 } from '../base/durable-file.js'
-import { logFolder } from '../base/log-folder.js'
+import { logFolder } from '../store-files/log-folder.js'
 import { distrustFolder } from './trust.js'
 
 /** A folder that is complete and about to become the log, or that was the log and is about to go. */

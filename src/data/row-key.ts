@@ -1,6 +1,6 @@
 import { assert } from '../base/assert.js'
 import { deriveSeed } from '../strand/keys.js'
-import type { DataDirectory } from './data-directory.js'
+import type { DataDirectory } from './directory.js'
 
 const ROW_KEY_INFO = 'strandfast/cluster-row/v1'
 

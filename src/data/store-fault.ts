@@ -1,6 +1,6 @@
-import { structureFault } from '../base/lmdb-file.js'
-import { isWholeRow } from '../base/row-checksum.js'
-import { isTableOfFile } from '../base/store-tables.js'
+import { structureFault } from '../store-files/lmdb-file.js'
+import { isWholeRow } from '../store-files/row-checksum.js'
+import { isTableOfFile } from '../store-files/store-tables.js'
 
 /**
  * Tables without a checksum at the end of each row: each record has a checksum of its own, and erased ones have nothing

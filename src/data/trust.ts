@@ -1,7 +1,7 @@
 import { type Stats, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isFileSystemError } from '../base/durable-file.js'
-import { logFolder } from '../base/log-folder.js'
+import { logFolder } from '../store-files/log-folder.js'
 
 /** Files of a data directory that are read or written before anything proves that they are ours. */
 const files: readonly string[] = [

@@ -1,4 +1,4 @@
-import type { Shards } from './shards.js'
+import type { Shards } from './links/shards.js'
 
 /**
  * Cancels the open proposals of principals that have ended, and withdraws their approvals, each by a signed record

@@ -1,6 +1,6 @@
 import { asBuffer } from '../base/bytes.js'
 import type { Clock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
 import type { RandomBytes } from '../base/random.js'
 import type { OutboxMessage } from '../auth/outbox-message.js'

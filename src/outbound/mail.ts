@@ -1,5 +1,5 @@
 import { createTransport } from 'nodemailer'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import type { MailContent } from './mail-templates.js'
 
 /** The mail server and the sender. */

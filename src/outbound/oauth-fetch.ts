@@ -1,5 +1,5 @@
 import type { CustomFetch } from 'openid-client'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 
 /**
  * The only way to call a provider: redirects are not followed, and the time of a request with its answer and the bytes

@@ -17,7 +17,7 @@ import {
 } from 'openid-client'
 import type { OauthProvider, OauthReturn, ProviderIdentity } from '../auth/oauth.js'
 import type { Clock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { faultOf } from './oauth-faults.js'
 
 /** How this server is registered with an OpenID provider, and the address of the provider. */

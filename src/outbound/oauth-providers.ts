@@ -1,6 +1,6 @@
 import type { OauthFault, OauthProvider, OauthProviderName } from '../auth/oauth.js'
 import type { Clock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
 import { oauthFault } from './oauth-faults.js'
 import { boundedFetch } from './oauth-fetch.js'

@@ -1,7 +1,7 @@
 import { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { Client, type ClientConfig, type QueryResult } from 'pg'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 
 /** A client of PostgreSQL, and its socket: when that is destroyed, whatever the client does is broken off. */
 export interface SocketClient {

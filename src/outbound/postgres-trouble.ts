@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 
 /** What a failure of a database means to its operator: one sentence, without a full stop. */
 export function describeDatabase(error: unknown): string {

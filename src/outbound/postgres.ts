@@ -3,7 +3,7 @@ import type { Client } from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { assert } from '../base/assert.js'
 import { hostUrls } from '../base/host-urls.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { isNumber, isText, listOf, members } from '../base/shape.js'
 import { firstToOpen, makeClient, refuseReader, type SocketClient } from './postgres-client.js'
 import {

@@ -134,7 +134,7 @@ export interface SegmentRow extends SegmentPart {
   header: string
 }
 
-/** What became of an append; see `AppendOutcome` of src/outbound/cluster/register.ts. */
+/** What became of an append; see `AppendOutcome` of src/cluster/database/register.ts. */
 export type Appended = 'durable' | 'fenced' | 'lost' | 'unknown'
 
 /** What it gets. */

@@ -1,5 +1,5 @@
 import { Packr, Unpackr } from 'msgpackr'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import type { Command, Outcome, StreamEvent } from './messages.js'
 import type { ShardFigures } from './shard-figures.js'
 import type { Notice } from './notices.js'

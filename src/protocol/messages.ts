@@ -1,4 +1,4 @@
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import type { AgentList, NamesOutcome } from './agent-messages.js'
 import type { Refusal } from '../base/errors.js'
 import type { GrantText } from '../auth/grant.js'

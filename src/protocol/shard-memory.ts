@@ -1,5 +1,5 @@
 import { emptyBuckets } from '../base/bucket-counts.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { appendBoundsSecs, type ShardFigures } from './shard-figures.js'
 
 /** The plain numbers among the figures, in the order in which they lie in the memory. */

@@ -1,9 +1,9 @@
-import { auditAgent } from '../base/organism-id.js'
+import { auditAgent } from '../strand/organism-id.js'
 import type { Logger } from '../base/log.js'
-import type { Shards } from '../dispatch/shards.js'
+import type { Shards } from '../dispatch/links/shards.js'
 import type { AuditEntry, LicenseTold } from '../protocol/audit-messages.js'
-import { acceptedLosses, nameOfLoss, removeAcceptedLosses } from '../data-directory/accepted-losses.js'
-import { readRestoredMarker, removeRestoredMarker } from '../data-directory/restored-marker.js'
+import { acceptedLosses, nameOfLoss, removeAcceptedLosses } from '../data/accepted-losses.js'
+import { readRestoredMarker, removeRestoredMarker } from '../data/restored-marker.js'
 
 /** What the server records at its start. */
 export interface StartTold {

@@ -1,4 +1,4 @@
-import type { FrontFigures } from '../http/request-counts.js'
+import type { FrontFigures } from '../front/metrics/request-counts.js'
 import type { FrontParts } from './parts.js'
 
 /** What one front has counted, for metrics. */

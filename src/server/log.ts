@@ -1,7 +1,7 @@
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
-import { ServerLog } from '../dispatch/server-log.js'
-import type { ShardThreads } from '../dispatch/shard-threads.js'
+import { ServerLog } from '../dispatch/duties/server-log.js'
+import type { ShardThreads } from '../dispatch/threads/shard-threads.js'
 import type { Config } from '../settings/config.js'
 import type { ServerState } from './state.js'
 

@@ -4,7 +4,7 @@ import { parseAllowedRedirect } from '../auth/redirect.js'
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import type { OauthConfig } from '../settings/oauth.js'
-import type { OauthFlow } from '../routes/auth-route.js'
+import type { OauthFlow } from '../front/routes/auth-route.js'
 
 /** Makes sign-in by other services, as far as it is configured. */
 export async function oauthFlow(

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
-import { limits } from '../base/limits.js'
-import type { Control } from '../backup/control.js'
-import type { Fronts } from './fronts.js'
+import { limits } from '../base/limits/limits.js'
+import type { Control } from '../data/backup/control.js'
+import type { Fronts } from './fronts/fronts.js'
 import type { Parts } from './parts.js'
 
 /** What has threads. */

@@ -2,9 +2,9 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { assert } from '../base/assert.js'
 import { refuse } from '../base/errors.js'
 import { machineClock } from '../base/machine-clock.js'
-import type { ShardThreads } from '../dispatch/shard-threads.js'
-import { encodeLate } from '../outbound/link/framing.js'
-import type { Link } from '../outbound/link/link.js'
+import type { ShardThreads } from '../dispatch/threads/shard-threads.js'
+import { encodeLate } from '../cluster/links/framing.js'
+import type { Link } from '../cluster/links/link.js'
 import {
   countOf,
   encodeOutcomes,

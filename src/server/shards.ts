@@ -1,27 +1,27 @@
 import { assert } from '../base/assert.js'
-import { logAgent } from '../base/organism-id.js'
+import { logAgent } from '../strand/organism-id.js'
 import { setTimeout } from 'node:timers/promises'
-import type { Flush } from '../backup/space.js'
+import type { Flush } from '../data/backup/space.js'
 import { authRules, type AuthParts } from './auth.js'
-import type { Fronts } from './fronts.js'
+import type { Fronts } from './fronts/fronts.js'
 import { unreachable } from '../base/assert.js'
 import { statusOf } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
-import type { Control } from '../backup/control.js'
-import type { DataDirectory } from '../data-directory/data-directory.js'
-import type { ReaderPool } from '../dispatch/reader-pool.js'
-import type { ServerLog } from '../dispatch/server-log.js'
-import type { ClusterOwner } from '../dispatch/shard-port.js'
-import { ShardThreads, type FrontListener, type ShardsListener } from '../dispatch/shard-threads.js'
-import type { FrontNotice, Shards } from '../dispatch/shards.js'
-import type { SinkThread } from '../dispatch/sink-thread.js'
-import type { ApiKeyUpkeep } from '../http/auth/api-key-upkeep.js'
+import type { Control } from '../data/backup/control.js'
+import type { DataDirectory } from '../data/directory.js'
+import type { ReaderPool } from '../dispatch/pools/reader-pool.js'
+import type { ServerLog } from '../dispatch/duties/server-log.js'
+import type { ClusterOwner } from '../dispatch/threads/shard-port.js'
+import { ShardThreads, type FrontListener, type ShardsListener } from '../dispatch/threads/shard-threads.js'
+import type { FrontNotice, Shards } from '../dispatch/links/shards.js'
+import type { SinkThread } from '../dispatch/pools/sink-thread.js'
+import type { ApiKeyUpkeep } from '../front/http/auth/api-key-upkeep.js'
 import type { Command } from '../protocol/messages.js'
-import type { StreamHub } from '../http/streams/hub.js'
-import type { OpenUploads } from '../http/uploads.js'
-import { shardFolder } from '../data-directory/shard-folders.js'
+import type { StreamHub } from '../front/http/streams/hub.js'
+import type { OpenUploads } from '../front/limits/uploads.js'
+import { shardFolder } from '../data/shard-folders.js'
 
 /** The parts of a front that learn what happens to shards. */
 export interface FrontTold {
@@ -143,7 +143,7 @@ export async function makeDefaultAgent(
   }
 }
 
-/** How stores are brought up to their logs (src/backup/space.ts). */
+/** How stores are brought up to their logs (src/data/backup/space.ts). */
 export function storeFlushOf(shards: Shards): Flush {
   return {
     all: (rest) => flushStores(shards, rest),

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto'
 import { assert } from '../base/assert.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
-import type { DataDirectory } from '../data-directory/data-directory.js'
-import { SinkThread } from '../dispatch/sink-thread.js'
-import { readFormat, type Format } from '../data-directory/format.js'
+import type { DataDirectory } from '../data/directory.js'
+import { SinkThread } from '../dispatch/pools/sink-thread.js'
+import { readFormat, type Format } from '../data/format.js'
 
 /** The PostgreSQL sink, if it is configured. */
 export function makeSink(

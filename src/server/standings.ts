@@ -1,11 +1,11 @@
 import { organismNamespace, rootNamespace } from '../auth/namespace.js'
 import { systemClock } from '../base/clock.js'
 import { statusOf, type Refusal } from '../base/errors.js'
-import type { Shards } from '../dispatch/shards.js'
-import { KEY_SHARD } from '../http/auth/api-key-upkeep.js'
-import { isExpired, type ApiKeys } from '../http/auth/api-keys.js'
+import type { Shards } from '../dispatch/links/shards.js'
+import { KEY_SHARD } from '../front/http/auth/api-key-upkeep.js'
+import { isExpired, type ApiKeys } from '../front/http/auth/api-keys.js'
 import type { Standing } from '../protocol/proposal-messages.js'
-import { unexpected } from '../routes/answers.js'
+import { unexpected } from '../front/routes/answers.js'
 import type { Config } from '../settings/config.js'
 
 /** What standings are looked up in. */

@@ -1,9 +1,9 @@
 import { refuse, type Refusal } from '../base/errors.js'
 import { isFileSystemError } from '../base/durable-file.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
-import { freeBytesOf } from '../data-directory/data-directory.js'
+import { freeBytesOf } from '../data/directory.js'
 
 const stopping = refuse('unavailable', 'The server is stopping')
 const refusing = refuse('unavailable', 'This node of the cluster refuses to serve: its /readyz says why')

@@ -9,7 +9,7 @@ import {
   readMail,
 } from './auth.js'
 import type { RelyingParty } from '../auth/passkey.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { logLevels } from '../base/log.js'
 import { unknownNames } from './nearest-name.js'
 import { linkWarnings, openModes } from './open-modes.js'

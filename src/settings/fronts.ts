@@ -1,9 +1,9 @@
 import { availableParallelism } from 'node:os'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { integer, oneOf } from './parsers.js'
 import { setting } from './setting.js'
 
-/** The HTTP libraries that can be asked for (src/door). */
+/** The HTTP libraries that can be asked for (src/front/door). */
 const httpEngineChoices = ['auto', 'uws', 'node'] as const
 export type HttpEngineChoice = (typeof httpEngineChoices)[number]
 

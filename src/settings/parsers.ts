@@ -3,7 +3,7 @@ import { isIP } from 'node:net'
 import { resolve } from 'node:path'
 import ipaddr from 'ipaddr.js'
 import { hostUrls } from '../base/host-urls.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { readBounded } from '../base/bounded-file.js'
 import { seedBytes } from '../strand/keys.js'
 

@@ -1,6 +1,6 @@
 import { assert } from '../base/assert.js'
 import type { Clock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 
 /** A hybrid logical clock's reading (Kulkarni et al. 2014; docs/adr/0006-clocks.md). */
 export interface Hlc {

@@ -13,7 +13,7 @@ import {
 } from '../base/ascii.js'
 import { asBuffer } from '../base/bytes.js'
 import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { brokenJson, isDigit, isJsonSpace, numberEnd } from './json.js'
 
 /**

@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { documented } from './documented.js'
 import { ada, adaTokens, deviceToken, oneTimeToken } from './example-values.js'
 import { JsonObject, NextCursor, UnixMs } from './primitives.js'

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
-import { limits } from '../base/limits.js'
-import { organismIdPattern } from '../base/organism-id.js'
+import { limits } from '../base/limits/limits.js'
+import { organismIdPattern } from '../strand/organism-id.js'
 import { documented, documentedParts } from './documented.js'
 import { AgentAddress, AgentName, DisplayName, NextCursor, UnixMs, ZoneName } from './primitives.js'
 

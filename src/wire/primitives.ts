@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { zones } from '../strand/zone.js'
 import { documentedParts } from './documented.js'
 

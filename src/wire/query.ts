@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { operators } from '../strand/condition.js'
 import { queriedTypePattern } from '../strand/record-type.js'
 import { documented, documentedParts } from './documented.js'

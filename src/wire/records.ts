@@ -1,5 +1,5 @@
 import { Type, type Static } from 'typebox'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { documented } from './documented.js'
 import { first, second, signature, reading, recordExample } from './example-values.js'
 import {

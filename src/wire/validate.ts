@@ -3,7 +3,7 @@ import { Compile, type Validator } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { refuse, type Fault, type Refusal } from '../base/errors.js'
 import { missingMember, pointerTo } from '../base/faults.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../base/limits/limits.js'
 import { sayWhere } from '../strand/json-fault.js'
 import { readJson } from '../strand/json.js'
 

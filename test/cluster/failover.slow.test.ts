@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { statementsOf } from '../../src/outbound/cluster/statements.js'
+import { statementsOf } from '../../src/cluster/database/statements.js'
 import { eventually } from '../support/eventually.js'
 import { plantedFaults } from '../support/cluster/planted-faults.js'
 import {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { knownEndPath, readKnownEnd } from '../../src/outbound/cluster/known-end.js'
+import { knownEndPath, readKnownEnd } from '../../src/cluster/database/known-end.js'
 import { eventually } from '../support/eventually.js'
 import { type ClusterOfOne, makeClusterOfOne } from '../support/postgres/cluster-of-one.js'
 import { noPostgres } from '../support/postgres/postgres.js'

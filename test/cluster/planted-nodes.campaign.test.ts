@@ -7,7 +7,7 @@ import { noPostgres } from '../support/postgres/postgres.js'
 /*
  * Rounds show most of these within thirty of them; a test of a part finds each at once (planted-build.ts). Bugs of the log's statements,
  * and of membership, are planted where these are tested: in failover.slow.test.ts (planted-faults.ts), and in
- * test/unit/dispatch/membership.test.ts.
+ * test/unit/cluster/members/membership.test.ts.
  */
 describe.skipIf(noPostgres)('rounds of three nodes', () => {
   it.each(plantedBugs)(

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { seededRandom } from '../../scripts/crash-loop/seeded-random.mjs'
-import { statementsOf } from '../../src/outbound/cluster/statements.js'
+import { statementsOf } from '../../src/cluster/database/statements.js'
 import { chaos } from '../support/cluster/register-chaos.js'
 import { RegisterRound } from '../support/cluster/register-rounds.js'
 import { Rig } from '../support/cluster/rig.js'

@@ -6,10 +6,10 @@ import {
   type Rewrite,
   SegmentRegister,
   type StoredSegment,
-} from '../../src/outbound/cluster/register.js'
-import { failureOf } from '../../src/outbound/cluster/answers.js'
-import { Session } from '../../src/outbound/cluster/session.js'
-import { statementsOf } from '../../src/outbound/cluster/statements.js'
+} from '../../src/cluster/database/register.js'
+import { failureOf } from '../../src/cluster/database/answers.js'
+import { Session } from '../../src/cluster/database/session.js'
+import { statementsOf } from '../../src/cluster/database/statements.js'
 import { eventually } from '../support/eventually.js'
 import { startTcpProxy, type TcpProxy } from '../support/cluster/tcp-proxy.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'

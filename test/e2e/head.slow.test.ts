@@ -1,6 +1,6 @@
 // @run on node:http
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { allRoutes } from '../../src/routes/routes.js'
+import { allRoutes } from '../../src/front/routes/routes.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { RawConnection } from '../support/http/raw-http.js'
 import { call, testRootKey, type TestServer } from '../support/server/server.js'

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openDataDirectory } from '../../src/data-directory/data-directory.js'
+import { openDataDirectory } from '../../src/data/directory.js'
 import { freePort } from '../support/server/free-port.js'
 
 /*

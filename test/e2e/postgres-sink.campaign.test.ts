@@ -1,6 +1,6 @@
 import type { Client } from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { call, startServer, type ServerAddress, type TestServer } from '../support/server/server.js'
 import { captureWorkers } from '../support/server/worker-capture.js'
 import { eventually } from '../support/eventually.js'

@@ -3,7 +3,7 @@ import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { shardOf } from '../../src/base/placement.js'
+import { shardOf } from '../../src/strand/placement.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { headNow, logRecords, untilLogged } from '../support/server/server-log.js'
 import { call as callOnce, startServer, type TestServer } from '../support/server/server.js'

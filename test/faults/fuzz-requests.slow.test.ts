@@ -1,6 +1,6 @@
 import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { allRoutes } from '../../src/routes/routes.js'
+import { allRoutes } from '../../src/front/routes/routes.js'
 import { register } from '../support/auth/accounts.js'
 import { ask, newAgent } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'

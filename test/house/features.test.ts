@@ -6,7 +6,7 @@ import { filesBelow } from './tree.js'
 // folder `auth` below each. Whatever departs from that is named here with its reason.
 
 interface Exceptions {
-  /** Files of src/routes that are no feature. */
+  /** Files of src/front/routes that are no feature. */
   noFeature: Record<string, string>
   /** Features without commands: the front answers them, or their commands stand in another feature's file. */
   withoutCommands: Record<string, string>
@@ -65,7 +65,7 @@ const names = (folder: string, ending: string) =>
     .map((path) => basename(path, ending))
 
 function found(folder: string, { noFeature }: Exceptions) {
-  const routes = names(`src/routes${folder}`, '.ts')
+  const routes = names(`src/front/routes${folder}`, '.ts')
   return {
     routes,
     features: routes.filter((name) => !(name in noFeature)),
@@ -87,7 +87,7 @@ it('finds features, commands and tests', () => {
   }
 })
 
-describe.each(Object.entries(folders))('src/routes%s', (folder, exceptions) => {
+describe.each(Object.entries(folders))('src/front/routes%s', (folder, exceptions) => {
   const { noFeature, withoutCommands, withoutRoute } = exceptions
   const { routes, features, commands, tests } = found(folder, exceptions)
 

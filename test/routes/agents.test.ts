@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { agentRoutes } from '../../src/routes/agents.js'
+import { agentRoutes } from '../../src/front/routes/agents.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
 import { zones } from '../../src/strand/zone.js'
 import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { apiKeyRoutes } from '../../src/routes/api-keys.js'
+import { apiKeyRoutes } from '../../src/front/routes/api-keys.js'
 import { scopes, type Scope } from '../../src/wire/api-keys.js'
 import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { startServer, type TestCall, type TestServer } from '../support/server/server.js'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyAsOf } from '../../src/client/index.js'
-import { asOfRoute } from '../../src/routes/as-of.js'
+import { asOfRoute } from '../../src/front/routes/as-of.js'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
 import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'

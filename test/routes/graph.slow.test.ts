@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { ask } from '../support/http/answers.js'
 import { startServer, type TestServer } from '../support/server/server.js'
 import { addEdge, edgesOf, inSlices, makeAgents } from '../support/shard/graph.js'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { shardOf } from '../../src/base/placement.js'
-import { graphRoutes } from '../../src/routes/graph.js'
+import { shardOf } from '../../src/strand/placement.js'
+import { graphRoutes } from '../../src/front/routes/graph.js'
 import {
   ask,
   headOf,

@@ -1,7 +1,7 @@
 import { connect } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { ingestRoutes } from '../../src/routes/ingest.js'
+import { ingestRoutes } from '../../src/front/routes/ingest.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import {
   ask,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { linkPageRoutes } from '../../src/routes/link-pages.js'
+import { linkPageRoutes } from '../../src/front/routes/link-pages.js'
 import { ask, headOf } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { linkToken, register } from '../support/auth/accounts.js'

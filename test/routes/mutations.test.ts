@@ -2,7 +2,7 @@ import { readFileSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport as verifyByClient } from '../../src/client/verify-export.js'
-import { mutationRoutes } from '../../src/routes/mutations.js'
+import { mutationRoutes } from '../../src/front/routes/mutations.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import {
   ask,

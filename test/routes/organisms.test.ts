@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { organismAuthRoutes } from '../../src/routes/organism-auth.js'
-import { organismRoutes } from '../../src/routes/organisms.js'
+import { organismAuthRoutes } from '../../src/front/routes/organism-auth.js'
+import { organismRoutes } from '../../src/front/routes/organisms.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
 import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Policy } from '../../src/auth/row-policy.js'
-import { limits } from '../../src/base/limits.js'
-import { policyRoutes } from '../../src/routes/policies.js'
+import { limits } from '../../src/base/limits/limits.js'
+import { policyRoutes } from '../../src/front/routes/policies.js'
 import {
   ask,
   headOf,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { proofRoutes } from '../../src/routes/proof.js'
+import { proofRoutes } from '../../src/front/routes/proof.js'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { checkpointOrigin } from '../../src/strand/checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'

@@ -1,7 +1,7 @@
 // @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { encodeCursor } from '../../src/routes/parameters.js'
-import { proposalRoutes } from '../../src/routes/proposals.js'
+import { encodeCursor } from '../../src/front/routes/parameters.js'
+import { proposalRoutes } from '../../src/front/routes/proposals.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { verifyExport as verifyByClient } from '../../src/client/verify-export.js'
 import { subjectOf, signUp } from '../support/auth/users.js'

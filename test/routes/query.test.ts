@@ -1,6 +1,6 @@
 import { fc } from '../support/fast-check.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { queryRoutes } from '../../src/routes/query.js'
+import { queryRoutes } from '../../src/front/routes/query.js'
 import { formatHlc, parseHlc } from '../../src/strand/hlc.js'
 import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { startServer, type TestServer } from '../support/server/server.js'

@@ -1,7 +1,7 @@
 // @run on node:http
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
-import { recordRoutes } from '../../src/routes/records.js'
+import { limits } from '../../src/base/limits/limits.js'
+import { recordRoutes } from '../../src/front/routes/records.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import {
   ask,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { serverLogRoutes } from '../../src/routes/server-log.js'
+import { serverLogRoutes } from '../../src/front/routes/server-log.js'
 import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
 import { bodyCommitment, recordHash } from '../../src/strand/hash.js'
 import { parseHeader } from '../../src/strand/header.js'

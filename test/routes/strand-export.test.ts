@@ -1,6 +1,6 @@
 // @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { exportRoute } from '../../src/routes/strand-export.js'
+import { exportRoute } from '../../src/front/routes/strand-export.js'
 import type { VerifiedExport } from '../../src/proof/export-check.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import {

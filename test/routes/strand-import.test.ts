@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { importRoute } from '../../src/routes/strand-import.js'
+import { importRoute } from '../../src/front/routes/strand-import.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import {
   ask,

@@ -1,8 +1,8 @@
 // @run through a standby
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
-import { Tickets } from '../../src/http/streams/tickets.js'
-import { streamRoutes } from '../../src/routes/stream.js'
+import { limits } from '../../src/base/limits/limits.js'
+import { Tickets } from '../../src/front/http/streams/tickets.js'
+import { streamRoutes } from '../../src/front/routes/stream.js'
 import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { isCaughtUp, numbersOf, openStream, type TestEvent } from '../support/http/events.js'
 import { startServer, type TestServer } from '../support/server/server.js'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { whoamiRoute } from '../../src/routes/whoami.js'
+import { whoamiRoute } from '../../src/front/routes/whoami.js'
 import { ask, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { eventually } from '../support/eventually.js'

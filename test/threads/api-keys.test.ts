@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { ApiKeyCreate, ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
 import type { Outcome } from '../../src/protocol/messages.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
-import { idempotencyRow } from '../../workers/store/idempotency.js'
+import { idempotencyRow } from '../../workers/store/tables/idempotency.js'
 import { codeOf, keyed, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard

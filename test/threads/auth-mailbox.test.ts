@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
-import { authKey } from '../../workers/store/auth-table.js'
+import { limits } from '../../src/base/limits/limits.js'
+import { authKey } from '../../workers/store/tables/auth-table.js'
 import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
 import { AuthShard, codeOf } from '../support/shard/auth-shard.js'
 import { testAuthRules } from '../support/shard/shard.js'

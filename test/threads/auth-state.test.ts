@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import { hashOneTimeToken, makeOneTimeToken } from '../../src/auth/one-time-token.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { pooledRandom } from '../../src/base/random.js'
 import type {
   AuthAnswer,

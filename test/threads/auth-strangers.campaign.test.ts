@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { LinkPurpose } from '../../src/protocol/auth-messages.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { answerOf, AuthShard, codeOf } from '../support/shard/auth-shard.js'
 import { testAuthRules } from '../support/shard/shard.js'
 

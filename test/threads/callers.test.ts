@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { sentBy, type Command } from '../../src/protocol/messages.js'
 import { appendNumber, TestShard } from '../support/shard/shard.js'
 

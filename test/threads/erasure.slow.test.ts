@@ -6,8 +6,8 @@ import { bodyCommitment, recordHash } from '../../src/strand/hash.js'
 import { headerText } from '../../src/strand/header.js'
 import { formatHlc } from '../../src/strand/hlc.js'
 import { openEnvironment } from '../../workers/store/environment.js'
-import { erasedCommitment } from '../../workers/store/erasures.js'
-import { recordBySeq } from '../../workers/store/records.js'
+import { erasedCommitment } from '../../workers/store/tables/erasures.js'
+import { recordBySeq } from '../../workers/store/tables/records.js'
 import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard/shard.js'
 
 let shard: TestShard

@@ -4,7 +4,7 @@ import type { EdgeList, EdgeRow } from '../../src/protocol/graph-messages.js'
 import type { Hlc } from '../../src/strand/hlc.js'
 import { parseHlc } from '../../src/strand/hlc.js'
 import type { Zone } from '../../src/strand/zone.js'
-import { edgesOf, findEdge } from '../../workers/store/edges.js'
+import { edgesOf, findEdge } from '../../workers/store/tables/edges.js'
 import { codeOf, keyed, replyOf, TestShard } from '../support/shard/shard.js'
 
 let shard: TestShard

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { makeOneTimeToken } from '../../src/auth/one-time-token.js'
 import type { NewPasskey } from '../../src/auth/passkey.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { pooledRandom } from '../../src/base/random.js'
 import type {
   AuthAnswer,

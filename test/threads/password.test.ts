@@ -2,12 +2,12 @@ import { hashSync } from '@node-rs/argon2'
 import { afterEach, describe, expect, it } from 'vitest'
 import { passwordPepper } from '../../src/auth/password-pepper.js'
 import type { Refusal } from '../../src/base/errors.js'
-import type { PasswordPool } from '../../src/dispatch/password-pool.js'
+import type { PasswordPool } from '../../src/dispatch/pools/password-pool.js'
 
 // A thread loads no TypeScript: what starts threads is taken from the build.
 const built = (path: string) => import(new URL(`../../dist/${path}`, import.meta.url).href)
-const pooling: typeof import('../../src/dispatch/password-pool.js') = await built(
-  'src/dispatch/password-pool.js',
+const pooling: typeof import('../../src/dispatch/pools/password-pool.js') = await built(
+  'src/dispatch/pools/password-pool.js',
 )
 const { dummyHash, needsRehash }: typeof import('../../workers/password.js') =
   await built('workers/password.js')

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { resolveGrant, type Policy, type PolicyClaims } from '../../src/auth/row-policy.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { Command } from '../../src/protocol/messages.js'
 import type { UserAccess } from '../../src/protocol/command-options.js'
-import { recordBySeq } from '../../workers/store/records.js'
+import { recordBySeq } from '../../workers/store/tables/records.js'
 import { TestShard, codeOf, keyed, replyOf, testAuthRules } from '../support/shard/shard.js'
 
 const own: Policy = {

@@ -7,7 +7,7 @@ import { verifyText } from '../support/proof/verify-text.js'
 import { rotationProofText } from '../../src/strand/rotation-proof.js'
 import type { Zone } from '../../src/strand/zone.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
-import { recordsFrom } from '../../workers/store/records.js'
+import { recordsFrom } from '../../workers/store/tables/records.js'
 import { copyStore } from '../../workers/store/store-copy.js'
 import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard/shard.js'
 

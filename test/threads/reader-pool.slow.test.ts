@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { ReaderPool } from '../../dist/src/dispatch/reader-pool.js'
+import { ReaderPool } from '../../dist/src/dispatch/pools/reader-pool.js'
 import type { Outcome } from '../../src/protocol/messages.js'
 import { appendNumber, TestShard } from '../support/shard/shard.js'
 

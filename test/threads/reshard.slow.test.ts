@@ -4,22 +4,22 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { fc } from '../support/fast-check.js'
 import { afterEach, describe, expect, it } from 'vitest'
-import { shardOf } from '../../src/base/placement.js'
+import { shardOf } from '../../src/strand/placement.js'
 import {
   formatClockCursor,
   parseClockCursor,
   unpassed,
   type ClockCursor,
-} from '../../src/http/streams/cursor.js'
+} from '../../src/front/http/streams/cursor.js'
 import { storeName } from '../../src/server/sink.js'
 import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
 import type { LogPlace } from '../../src/strand/log-place.js'
 import { reshard, strayUsers } from '../../workers/reshard/reshard.js'
 import { SinkLog } from '../../workers/sink/log.js'
-import { authKey } from '../../workers/store/auth-table.js'
+import { authKey } from '../../workers/store/tables/auth-table.js'
 import { commitDurably, openEnvironment } from '../../workers/store/environment.js'
-import { lastBlockNo } from '../../workers/store/ingest-log.js'
-import { blockKey, importedBlocksFrom } from '../../workers/store/tables.js'
+import { lastBlockNo } from '../../workers/store/tables/ingest-log.js'
+import { blockKey, importedBlocksFrom } from '../../workers/store/tables/tables.js'
 import { appendNumber, codeOf, keyed, replyOf, TestShard } from '../support/shard/shard.js'
 
 let folder = mkdtempSync(join(tmpdir(), 'strandfast-reshard-'))

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { TestShard, appendNumber } from '../support/shard/shard.js'
 
 /* A shard that rests while a backup takes its snapshots (docs/adr/0041-one-log.md). */

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { Command } from '../../src/protocol/messages.js'
 import { parseHlc } from '../../src/strand/hlc.js'
-import { recordBySeq } from '../../workers/store/records.js'
+import { recordBySeq } from '../../workers/store/tables/records.js'
 import { TestShard, appendNumber, codeOf, keyed, replyOf, signed } from '../support/shard/shard.js'
 
 const HOUR_MS = 3_600_000

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { createLogger } from '../../src/base/log.js'
 import type { SinkBatch, SinkConnection, SinkCursor } from '../../src/outbound/postgres.js'
 import { SinkLog } from '../../workers/sink/log.js'

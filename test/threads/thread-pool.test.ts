@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { RefusedError } from '../../dist/src/base/errors.js'
-import { ThreadPool } from '../../dist/src/dispatch/thread-pool.js'
+import { ThreadPool } from '../../dist/src/dispatch/pools/thread-pool.js'
 import { eventually } from '../support/eventually.js'
 
 /** Long enough that nothing here can be late by it. */

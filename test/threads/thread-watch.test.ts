@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '../../src/base/limits.js'
-import { ThreadWatch, type Verdict } from '../../src/dispatch/thread-watch.js'
+import { limits } from '../../src/base/limits/limits.js'
+import { ThreadWatch, type Verdict } from '../../src/dispatch/threads/thread-watch.js'
 import { Heartbeat } from '../../src/protocol/heartbeat.js'
 
 const silenceMaxMs = 30_000

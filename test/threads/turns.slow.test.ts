@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { compareHlc, zeroHlc } from '../../src/strand/hlc.js'
-import { blocksAfter, recordsFrom } from '../../workers/store/records.js'
+import { blocksAfter, recordsFrom } from '../../workers/store/tables/records.js'
 import { appendNumber, codeOf, keyed, TestShard } from '../support/shard/shard.js'
 
 /*

@@ -1,6 +1,6 @@
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { LinkDraft, LinkPurpose } from '../../src/protocol/auth-messages.js'
-import type { LinkRow } from '../store/auth-rows.js'
+import type { LinkRow } from '../store/tables/auth-rows.js'
 import { takeMailRoom } from './mail-rooms.js'
 import { putMail } from './outbox.js'
 import type { NamespaceState } from './namespace-state.js'

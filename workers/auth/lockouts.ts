@@ -1,7 +1,7 @@
 import { type DeviceClaim, isDeviceOf } from '../../src/auth/device-token.js'
 import { afterFailure, keptUntilMs, lockedForMs, noFailures } from '../../src/auth/lockout.js'
 import type { UserRow } from '../../src/auth/user.js'
-import type { LockoutRow } from '../store/auth-rows.js'
+import type { LockoutRow } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 import { REPORT_INTERVAL_MS } from './failures.js'
 import { countTogether, nobodysId } from './strangers.js'

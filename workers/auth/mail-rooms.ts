@@ -1,6 +1,6 @@
 import type { AuthMail } from '../../src/auth/outbox-message.js'
 import { takeRoom } from '../../src/auth/mail-room.js'
-import type { RoomsRow } from '../store/auth-rows.js'
+import type { RoomsRow } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /** A mail, as far as the limit of its mailbox is concerned. */

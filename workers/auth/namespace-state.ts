@@ -12,10 +12,10 @@ import type {
 } from '../../src/protocol/auth-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, importOpen, noSuchAgent, noSuchOrganism, type ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agent.js'
-import type { AuthKind, AuthRows } from '../store/auth-rows.js'
-import { authKey, pendingValue } from '../store/auth-table.js'
-import { findOrganism } from '../store/organisms.js'
+import type { Agent } from '../store/tables/agent.js'
+import type { AuthKind, AuthRows } from '../store/tables/auth-rows.js'
+import { authKey, pendingValue } from '../store/tables/auth-table.js'
+import { findOrganism } from '../store/tables/organisms.js'
 
 /** The most rows that one command looks through, such as the sessions of one user. */
 const ROWS_MAX = 10_000

@@ -4,7 +4,7 @@ import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { seal, type SealedPlace, unseal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { findMail, mailKey, mailsDue } from '../store/mails.js'
+import { findMail, mailKey, mailsDue } from '../store/tables/mails.js'
 import { takeMailRoom } from './mail-rooms.js'
 import type { NamespaceState } from './namespace-state.js'
 

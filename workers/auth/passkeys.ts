@@ -1,6 +1,6 @@
 import type { PasskeyRow } from '../../src/auth/passkey.js'
 import type { PasskeySessionDraft } from '../../src/protocol/auth-messages.js'
-import type { PasskeySessionRow } from '../store/auth-rows.js'
+import type { PasskeySessionRow } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /** A passkey by its credential id, base64url. */

@@ -1,4 +1,4 @@
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { openSession, type SessionRow } from '../../src/auth/session.js'
 import type { UserRow } from '../../src/auth/user.js'
 import type { SignedIn } from '../../src/protocol/auth-messages.js'

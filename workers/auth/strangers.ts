@@ -1,5 +1,5 @@
 import { type SignInFailure, signInMethods } from '../../src/auth/sign-in-failure.js'
-import type { CountedType, UntoldRow } from '../store/auth-rows.js'
+import type { CountedType, UntoldRow } from '../store/tables/auth-rows.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /*

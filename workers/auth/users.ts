@@ -1,6 +1,6 @@
 import type { AuthUser } from '../../src/protocol/auth-messages.js'
 import { newUserId, type UserRow } from '../../src/auth/user.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /** The account of an e-mail as `normalizeEmail` gives it. */

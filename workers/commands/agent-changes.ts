@@ -7,7 +7,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { requestMutation } from '../mutations/request.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { seedPlace } from '../store/agents.js'
+import { seedPlace } from '../store/tables/agents.js'
 import { targetAgent } from './records.js'
 
 /** Changes the zone of an agent, at once or by a proposal; 404 agent_not_found, 412 head_mismatch. */

@@ -1,5 +1,5 @@
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { agentSeed } from '../../src/strand/agent-seed.js'
 import { genesisBody } from '../../src/strand/genesis.js'
@@ -12,8 +12,8 @@ import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import { agentToRead } from '../shard/row-access.js'
 import { findAgent, type Decision, type ShardState } from '../shard/state.js'
 import type { AgentAhead } from '../shard/sign-ahead.js'
-import { seedPlace } from '../store/agents.js'
-import type { Agent, AgentRow } from '../store/agent.js'
+import { seedPlace } from '../store/tables/agents.js'
+import type { Agent, AgentRow } from '../store/tables/agent.js'
 
 /** Makes an agent with its genesis record; 409 agent_exists. The public key of a given seed was claimed before. */
 export function agentCreate(

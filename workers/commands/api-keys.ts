@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import type { ApiKeyDeleted } from '../../src/wire/api-keys.js'
@@ -8,7 +8,7 @@ import { apiKeyTold, auditStrand, keyAt, putApiKey, tellAudit } from '../shard/a
 import type { CommitGroup } from '../shard/commit-group.js'
 import { makeProposal, proposedAs, recordsToPropose } from '../mutations/propose.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { isAdmin } from '../store/api-keys.js'
+import { isAdmin } from '../store/tables/api-keys.js'
 
 const KEY_BYTES = 32
 const KEY_ID_BYTES = 12

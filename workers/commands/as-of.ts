@@ -2,8 +2,8 @@ import { assert } from '../../src/base/assert.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { agentToRead } from '../shard/row-access.js'
 import { type ShardState } from '../shard/state.js'
-import { recordBySeq } from '../store/records.js'
-import { zoneAt } from '../store/zone-changes.js'
+import { recordBySeq } from '../store/tables/records.js'
+import { zoneAt } from '../store/tables/zone-changes.js'
 import { lastSeqAt } from './query.js'
 
 /**

@@ -3,7 +3,7 @@ import { canonicalJson } from '../../src/strand/json.js'
 import { auditStrand, tellAudit } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { lastTold } from '../store/last-told.js'
+import { lastTold } from '../store/tables/last-told.js'
 
 /** Makes the server's audit strand if it does not exist; 503 clock_skew. */
 export function auditOpen(state: ShardState, group: CommitGroup): Decision {

@@ -8,7 +8,7 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { requestMutation } from '../mutations/request.js'
 import { noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
-import { edgesOf, type EdgeRange } from '../store/edges.js'
+import { edgesOf, type EdgeRange } from '../store/tables/edges.js'
 import { targetAgent } from './records.js'
 
 /**

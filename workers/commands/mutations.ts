@@ -8,8 +8,8 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import { requestMutation } from '../mutations/request.js'
 import { covers, grantOf, isRefused, notAllowed, policyActionOf } from '../shard/row-access.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agent.js'
-import type { StoredRecord } from '../store/record-codec.js'
+import type { Agent } from '../store/tables/agent.js'
+import type { StoredRecord } from '../store/tables/record-codec.js'
 import { noSuchRecord, targetAgent } from './records.js'
 
 const statesAfter = { delete: 'deleted', restore: 'active', erase: 'erased' } as const

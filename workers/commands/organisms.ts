@@ -7,7 +7,7 @@ import type { OrganismCreated } from '../../src/wire/organisms.js'
 import { NamespaceState } from '../auth/namespace-state.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { findAgent, noSuchOrganism, type Decision, type ShardState } from '../shard/state.js'
-import { findOrganism, listOrganisms } from '../store/organisms.js'
+import { findOrganism, listOrganisms } from '../store/tables/organisms.js'
 import { makeAgent } from './agents.js'
 
 /** Makes the row of an organism; 409 organism_exists. The front thread asks for its agents afterwards. */

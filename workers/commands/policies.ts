@@ -1,5 +1,5 @@
 import { grantBytesAtMost, policyWarnings } from '../../src/auth/row-policy.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { authorOf } from '../../src/protocol/proposal-messages.js'
 import { policiesReplaced, policiesShown } from '../../src/wire/render.js'

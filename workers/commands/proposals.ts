@@ -1,6 +1,6 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import {
   approvalsOf,
@@ -29,7 +29,7 @@ import {
   type Open,
 } from '../mutations/resolve.js'
 import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
-import { dueProposals, findProposal, proposalPlaces } from '../store/proposals.js'
+import { dueProposals, findProposal, proposalPlaces } from '../store/tables/proposals.js'
 
 /** The most proposals that one sweep ends, so that nobody waits for a thousand of them. */
 const SWEEP_MAX = 64

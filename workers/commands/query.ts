@@ -1,4 +1,4 @@
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome, RowsOutcome } from '../../src/protocol/messages.js'
 import type { PageCursor, RecordQuery } from '../../src/protocol/record-messages.js'
 import { compareAll, type Effort } from '../../src/strand/condition.js'
@@ -8,10 +8,10 @@ import { recordRow } from '../../src/wire/render.js'
 import { PageBudget } from '../shard/page-budget.js'
 import { agentToRead, covers, grantOf, isRefused } from '../shard/row-access.js'
 import { type ShardState } from '../shard/state.js'
-import { publicKeyOf } from '../store/agents.js'
-import type { Agent } from '../store/agent.js'
-import type { StoredRecord } from '../store/record-codec.js'
-import { recordsFrom, seqAtOrAfter } from '../store/records.js'
+import { publicKeyOf } from '../store/tables/agents.js'
+import type { Agent } from '../store/tables/agent.js'
+import type { StoredRecord } from '../store/tables/record-codec.js'
+import { recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
 
 /** The seqs that a query looks at, both ends included, and the seq as of which it sees the strand. */
 interface Bounds {

@@ -1,14 +1,14 @@
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome, StreamEvent } from '../../src/protocol/messages.js'
-import { shardOf } from '../../src/base/placement.js'
+import { shardOf } from '../../src/strand/placement.js'
 import { compareHlc, formatHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
 import { isBehind, tieOf } from '../../src/strand/log-place.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'
 import { PageBudget } from '../shard/page-budget.js'
 import { noSuchAgent, type ShardState } from '../shard/state.js'
-import type { StoredRecord } from '../store/record-codec.js'
-import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/records.js'
+import type { StoredRecord } from '../store/tables/record-codec.js'
+import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
 
 /** The event of a record in streams. */
 export function streamEvent(agent: string, record: StoredRecord): StreamEvent {

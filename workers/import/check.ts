@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { CheckedRecords, EffectAt } from '../../src/protocol/import-messages.js'
 import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-tasks.js'
 import { ChainCheck, placeOf } from '../../src/proof/chain-check.js'
@@ -17,7 +17,7 @@ import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'
 import { isReservedType } from '../../src/strand/record-type.js'
 import type { Manifest, RecordLine, Trailer } from '../../src/strand/strand-export.js'
-import { encodeBlock, type StoredRecord } from '../store/record-codec.js'
+import { encodeBlock, type StoredRecord } from '../store/tables/record-codec.js'
 import { effectOf } from './system-record-effects.js'
 
 /*

@@ -9,8 +9,8 @@ import { proposalAt } from '../mutations/pending.js'
 import { isOfAgent } from '../mutations/apply.js'
 import { approvalsNeeded } from '../mutations/resolve.js'
 import type { ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agent.js'
-import type { StoredRecord } from '../store/record-codec.js'
+import type { Agent } from '../store/tables/agent.js'
+import type { StoredRecord } from '../store/tables/record-codec.js'
 
 /** What a judge decides by. */
 interface Case {

@@ -2,7 +2,7 @@ import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { CheckedRecords, EffectAt } from '../../src/protocol/import-messages.js'
 import type { Steps, Turn } from '../shard/turn.js'
-import { blockCount, recordAt, type StoredRecord } from '../store/record-codec.js'
+import { blockCount, recordAt, type StoredRecord } from '../store/tables/record-codec.js'
 
 /** Records that are read between two checks of the time. */
 const RECORDS_AT_ONCE = 128

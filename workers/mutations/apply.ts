@@ -1,6 +1,6 @@
 import { assert, unreachable } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import {
   lineOf,
   type AgentMutation,
@@ -20,9 +20,9 @@ import { apiKeyTold, keyAt, putApiKey } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import type { ShardState } from '../shard/state.js'
-import { seedPlace } from '../store/agents.js'
-import type { Agent } from '../store/agent.js'
-import { findEdge } from '../store/edges.js'
+import { seedPlace } from '../store/tables/agents.js'
+import type { Agent } from '../store/tables/agent.js'
+import { findEdge } from '../store/tables/edges.js'
 
 /** A mutation of one agent, and who asked for it. */
 export interface Asked<M extends Mutation = Mutation> extends Author {

@@ -1,7 +1,7 @@
 import type { ProposalRow, ProposalPlace } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agent.js'
+import type { Agent } from '../store/tables/agent.js'
 import {
   findProposal,
   openProposalAbout,
@@ -9,7 +9,7 @@ import {
   proposalPlaces,
   proposalTarget,
   type OpenShare,
-} from '../store/proposals.js'
+} from '../store/tables/proposals.js'
 
 /* Proposals as a commit group sees them: those on disk, with the changes of earlier commands in the same group. */
 

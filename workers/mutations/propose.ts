@@ -1,6 +1,6 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import {
   lineOf,
   type Mutation,
@@ -13,7 +13,7 @@ import type { Proposed } from '../../src/wire/proposals.js'
 import { keyFacts } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { proposalTarget, type OpenShare } from '../store/proposals.js'
+import { proposalTarget, type OpenShare } from '../store/tables/proposals.js'
 import { keepProposal, openAbout, openCount, openShares } from './pending.js'
 import { isOfAgent, type Asked } from './apply.js'
 import { end } from './resolve.js'

@@ -5,7 +5,7 @@ import { canonicalJson } from '../../src/strand/json.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import { covers, grantOf, isRefused, notAllowed, policyActionOf } from '../shard/row-access.js'
 import type { ShardState } from '../shard/state.js'
-import type { Agent } from '../store/agent.js'
+import type { Agent } from '../store/tables/agent.js'
 import { keepProposal, openOf } from './pending.js'
 import { applyMutation, obstacle } from './apply.js'
 

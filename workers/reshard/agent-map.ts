@@ -1,5 +1,5 @@
 import { assert } from '../../src/base/assert.js'
-import { shardOf } from '../../src/base/placement.js'
+import { shardOf } from '../../src/strand/placement.js'
 
 /** Where an agent is: its shard, and its number there. */
 export interface AgentPlace {

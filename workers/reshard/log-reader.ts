@@ -1,7 +1,7 @@
 import { compareHlc } from '../../src/strand/hlc.js'
-import type { Table } from '../store/table.js'
+import type { Table } from '../store/tables/table.js'
 import type { Environment } from '../store/environment.js'
-import { blockCount, rawRecordAt, type RawRecord } from '../store/record-codec.js'
+import { blockCount, rawRecordAt, type RawRecord } from '../store/tables/record-codec.js'
 
 /** A record of an old shard. */
 export interface OldRecord {

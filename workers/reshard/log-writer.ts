@@ -1,5 +1,5 @@
 import { assert } from '../../src/base/assert.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { commitDurably, type Environment } from '../store/environment.js'
 import { HashIndex, prefixOf } from '../store/hash-index/hash-index.js'
 import {
@@ -9,10 +9,10 @@ import {
   blockRecordsMax,
   writeRenumbered,
   type RawRecord,
-} from '../store/record-codec.js'
-import { blockTable } from '../store/records.js'
+} from '../store/tables/record-codec.js'
+import { blockTable } from '../store/tables/records.js'
 import { flushRecordsMax } from '../store/shard-store.js'
-import { addPlace } from '../store/strand-runs.js'
+import { addPlace } from '../store/tables/strand-runs.js'
 import {
   blockKey,
   importedBlocksFrom,
@@ -20,7 +20,7 @@ import {
   packLocation,
   runLength,
   type FoundRun,
-} from '../store/tables.js'
+} from '../store/tables/tables.js'
 
 /** A block that is full and not written yet. */
 interface FullBlock {

@@ -1,9 +1,9 @@
 import { memberAddress } from '../../src/auth/namespace.js'
 import { assert } from '../../src/base/assert.js'
-import { authMember } from '../../src/base/organism-id.js'
-import { shardOf } from '../../src/base/placement.js'
-import { namespaceOfKey } from '../store/auth-table.js'
-import type { KeptAnswer } from '../store/idempotency.js'
+import { authMember } from '../../src/strand/organism-id.js'
+import { shardOf } from '../../src/strand/placement.js'
+import { namespaceOfKey } from '../store/tables/auth-table.js'
+import type { KeptAnswer } from '../store/tables/idempotency.js'
 import type { AgentMap } from './agent-map.js'
 import type { TableName } from './row-writer.js'
 

@@ -1,5 +1,5 @@
-import { limits } from '../../src/base/limits.js'
-import type { CheckedTable } from '../store/checked-table.js'
+import { limits } from '../../src/base/limits/limits.js'
+import type { CheckedTable } from '../store/tables/checked-table.js'
 import { commitDurably, type Environment } from '../store/environment.js'
 
 /** A table by its name in an environment. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { unreachable } from '../../src/base/assert.js'
 import type { Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { Command, CommandOf, Outcome, StoreFlush, StoreGoOn } from '../../src/protocol/messages.js'
 import type { WriteOptions } from '../../src/protocol/command-options.js'
 import { canonicalJson, readJson } from '../../src/strand/json.js'

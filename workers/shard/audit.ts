@@ -1,4 +1,4 @@
-import { auditAgent } from '../../src/base/organism-id.js'
+import { auditAgent } from '../../src/strand/organism-id.js'
 import type { Refusal } from '../../src/base/errors.js'
 import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
 import type { AuditEntry } from '../../src/protocol/audit-messages.js'
@@ -7,7 +7,7 @@ import type { CommitGroup } from './commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import { makeAgent } from '../commands/agents.js'
 import { findAgent, type ShardState } from './state.js'
-import type { Agent } from '../store/agent.js'
+import type { Agent } from '../store/tables/agent.js'
 
 /** The record of one key: made or deleted by `principal`. */
 export interface ApiKeyTold {

@@ -9,7 +9,7 @@ import {
   QUOTE,
 } from '../../src/base/ascii.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { readJson } from '../../src/strand/json.js'
 import type { Steps, Turn } from './turn.js'
 

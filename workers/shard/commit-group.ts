@@ -12,13 +12,13 @@ import { signBytes, signText } from '../../src/strand/keys.js'
 import { headerBytes } from '../../src/strand/header-bytes.js'
 import type { LoggedHead } from '../../src/strand/server-log.js'
 import { isReservedType } from '../../src/strand/record-type.js'
-import type { OpenShare, PendingProposal } from '../store/proposals.js'
-import type { Agent, AgentRow } from '../store/agent.js'
-import type { PendingAuthRow, PendingRevocation } from '../store/auth-table.js'
-import { edgeNameKey, type EdgeChange, type EdgeName } from '../store/edges.js'
-import type { PendingErasure } from '../store/erasures.js'
-import type { PastProposal } from '../store/past-proposals.js'
-import type { StoredRecord } from '../store/record-codec.js'
+import type { OpenShare, PendingProposal } from '../store/tables/proposals.js'
+import type { Agent, AgentRow } from '../store/tables/agent.js'
+import type { PendingAuthRow, PendingRevocation } from '../store/tables/auth-table.js'
+import { edgeNameKey, type EdgeChange, type EdgeName } from '../store/tables/edges.js'
+import type { PendingErasure } from '../store/tables/erasures.js'
+import type { PastProposal } from '../store/tables/past-proposals.js'
+import type { StoredRecord } from '../store/tables/record-codec.js'
 import type {
   AgentChange,
   ImportedRecord,
@@ -27,7 +27,7 @@ import type {
   PendingRecord,
   WriteSet,
 } from '../store/write-set.js'
-import type { ZoneChange } from '../store/zone-changes.js'
+import type { ZoneChange } from '../store/tables/zone-changes.js'
 
 const clockSkew = refuse('clock_skew', 'The clock of the server is behind its last records, try again later')
 

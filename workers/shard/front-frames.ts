@@ -1,4 +1,4 @@
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { frontOf, type FrontFrame, type LateFrame, type OutcomeFrame } from '../../src/protocol/frame.js'
 import type { ShardMemory } from '../../src/protocol/shard-memory.js'
 import type { Watched } from './watched.js'

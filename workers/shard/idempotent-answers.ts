@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto'
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { placeOf } from '../../src/base/placement.js'
+import { placeOf } from '../../src/strand/placement.js'
 import { isApiKeyMade, type ApiKeyMadeOutcome } from '../../src/protocol/api-key-messages.js'
 import type { Command, Outcome } from '../../src/protocol/messages.js'
 import { canonicalJson } from '../../src/strand/json.js'
@@ -9,7 +9,7 @@ import { seal, unseal, type SealedPlace } from '../../src/strand/seal.js'
 import type { CommitGroup, Draft } from './commit-group.js'
 import type { IdempotentOutcome } from '../store/write-set.js'
 import type { Decision, ShardState } from './state.js'
-import { idempotencyRow } from '../store/idempotency.js'
+import { idempotencyRow } from '../store/tables/idempotency.js'
 
 /** A write under an Idempotency-Key. */
 export interface KeyedRequest {

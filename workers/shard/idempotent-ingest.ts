@@ -1,5 +1,5 @@
 import type { Refusal } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { isKept, type CommandOf, type IngestedOutcome, type Outcome } from '../../src/protocol/messages.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Ahead } from './sign-ahead.js'

@@ -1,5 +1,5 @@
 import { asBuffer } from '../../src/base/bytes.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { Refusal } from '../../src/base/errors.js'
 import type { CommandOf } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'

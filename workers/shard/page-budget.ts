@@ -1,4 +1,4 @@
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { Effort } from '../../src/strand/condition.js'
 
 /**

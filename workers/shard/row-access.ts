@@ -5,7 +5,7 @@ import type { UserAccess } from '../../src/protocol/command-options.js'
 import type { Effort } from '../../src/strand/condition.js'
 import type { RecordAction } from '../../src/strand/proposal.js'
 import { noSuchAgent, type ShardState } from './state.js'
-import type { Agent } from '../store/agent.js'
+import type { Agent } from '../store/tables/agent.js'
 
 /*
  * Row policies where records are read and written (docs/adr/0012-row-policies.md). A command without `access`

@@ -1,5 +1,5 @@
 import { refuse } from '../../src/base/errors.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { CommandFrame, OutcomeFrame } from '../../src/protocol/frame.js'
 import type { Command, Outcome, StoreFlush } from '../../src/protocol/messages.js'
 import { noFigures, type ShardFigures } from '../../src/protocol/shard-figures.js'

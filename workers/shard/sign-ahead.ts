@@ -6,7 +6,7 @@ import { zeroHash } from '../../src/strand/header.js'
 import { genesisType } from '../../src/strand/record-type.js'
 import { chainRecord, type ChainedRecord, type CommitGroup, type Draft } from './commit-group.js'
 import { findAgent, type ShardState } from './state.js'
-import type { Agent } from '../store/agent.js'
+import type { Agent } from '../store/tables/agent.js'
 import type { Steps, Turn } from './turn.js'
 
 /** With more records than this, what is written in one group is chained and signed before that, in turns. */

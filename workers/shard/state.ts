@@ -7,7 +7,7 @@ import type { Signing } from '../../src/protocol/command-options.js'
 import type { ProposalRules } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Watched } from './watched.js'
-import type { Agent } from '../store/agent.js'
+import type { Agent } from '../store/tables/agent.js'
 import type { ShardStore } from '../store/shard-store.js'
 
 /** What commands work on: the shard's store and settings, its clock and its source of randomness. */

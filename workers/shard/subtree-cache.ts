@@ -1,5 +1,5 @@
 import { boundedCache } from '../../src/base/bounded-cache.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 
 /** Roots of complete subtrees, which never change in an append-only tree; the ones used last are kept. */
 export class SubtreeCache {

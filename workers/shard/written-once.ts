@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { refuse, type Refusal } from '../../src/base/errors.js'
-import { placeOf } from '../../src/base/placement.js'
+import { placeOf } from '../../src/strand/placement.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { isJsonData, mediaTypeOf } from '../../src/wire/media-type.js'
 import type { IngestedOutcome } from '../../src/protocol/messages.js'
@@ -10,7 +10,7 @@ import type { CommitGroup, Draft } from './commit-group.js'
 import { faulty, isObject } from '../commands/drafts.js'
 import { keepAnswer, type KeyedRequest } from './idempotent-answers.js'
 import type { ShardState } from './state.js'
-import { idempotencyRow } from '../store/idempotency.js'
+import { idempotencyRow } from '../store/tables/idempotency.js'
 
 /** What identifies a record that is written once: the row of its key, and a digest of its content. */
 export type OnceKey = KeyedRequest

@@ -1,5 +1,5 @@
 import { boundedCache } from '../../src/base/bounded-cache.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { SinkCursor } from '../../src/outbound/postgres.js'
 import type { SinkRow } from '../../src/outbound/postgres-rows.js'
 import { formatHlc } from '../../src/strand/hlc.js'
@@ -11,8 +11,8 @@ import {
   lastBlockNo,
   lastHashOf,
   readSinkBlock,
-} from '../store/ingest-log.js'
-import type { StoredRecord } from '../store/record-codec.js'
+} from '../store/tables/ingest-log.js'
+import type { StoredRecord } from '../store/tables/record-codec.js'
 
 /** Rows and erasures of one shard, and the cursor once they are delivered. */
 export interface Taken {

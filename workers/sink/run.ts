@@ -1,5 +1,5 @@
 import type { Clock } from '../../src/base/clock.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { Logger } from '../../src/base/log.js'
 import type { Delivery, SinkConnection } from '../../src/outbound/postgres.js'
 import { failureText, suspectCode } from '../../src/outbound/postgres-rows.js'

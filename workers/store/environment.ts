@@ -12,17 +12,17 @@ import {
 import { dirname, join } from 'node:path'
 import { open, type Database, type RootDatabase } from 'lmdb'
 import { assert } from '../../src/base/assert.js'
-import { beginningFault } from '../../src/base/lmdb-file.js'
+import { beginningFault } from '../../src/store-files/lmdb-file.js'
 import { syncDirectory } from '../../src/base/sync-directory.js'
-import { logFolder } from '../../src/base/log-folder.js'
-import { fileName, isTableOfFile } from '../../src/base/store-tables.js'
-import { CheckedTable } from './checked-table.js'
+import { logFolder } from '../../src/store-files/log-folder.js'
+import { fileName, isTableOfFile } from '../../src/store-files/store-tables.js'
+import { CheckedTable } from './tables/checked-table.js'
 import type { Memtable } from './log/memtable.js'
 import { tableIds, type LoggedTableName } from './log/table-ids.js'
-import { StrandRuns } from './strand-runs.js'
-import type { Table } from './table.js'
+import { StrandRuns } from './tables/strand-runs.js'
+import type { Table } from './tables/table.js'
 
-/** The suffix of an environment that is still being made (src/data-directory/data-directory.ts). */
+/** The suffix of an environment that is still being made (src/data/directory.ts). */
 const unfinishedSuffix = '.tmp'
 
 /** One shard's LMDB environment. The tables' keys are laid out in tables.ts. */
@@ -125,7 +125,7 @@ function makeDurably(path: string): void {
   const unfinished = `${path}${unfinishedSuffix}`
   mkdirSync(unfinished, { recursive: true, mode: 0o700 })
   // The directory itself stays: it shows that the store was never made, and is not missing
-  // (src/data-directory/data-directory.ts). And the link to the folder of its log, if that is elsewhere.
+  // (src/data/directory.ts). And the link to the folder of its log, if that is elsewhere.
   for (const name of readdirSync(unfinished)) if (name !== logFolder) rmSync(join(unfinished, name))
   const { root } = openTables(unfinished, 'write')
   // Nothing is pending in it, so it is closed when this returns.

@@ -1,15 +1,15 @@
 import { assert } from '../../src/base/assert.js'
-import { limits } from '../../src/base/limits.js'
+import { limits } from '../../src/base/limits/limits.js'
 import { compareHlc, laterHlc, type Hlc } from '../../src/strand/hlc.js'
 import type { WriteSet, ImportedRecord, PendingRecord } from './write-set.js'
-import { AgentTable } from './agents.js'
-import type { Agent } from './agent.js'
-import { ApiKeyTable } from './api-keys.js'
-import { AuthTable } from './auth-table.js'
-import type { Table } from './table.js'
+import { AgentTable } from './tables/agents.js'
+import type { Agent } from './tables/agent.js'
+import { ApiKeyTable } from './tables/api-keys.js'
+import { AuthTable } from './tables/auth-table.js'
+import type { Table } from './tables/table.js'
 import { openEnvironment, type Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index/hash-index.js'
-import { IdempotencyTable } from './idempotency.js'
+import { IdempotencyTable } from './tables/idempotency.js'
 import {
   blockBytes,
   blockCount,
@@ -21,23 +21,23 @@ import {
   recordAt,
   recordBytes,
   type StoredRecord,
-} from './record-codec.js'
-import { putClockFloor, readClockFloor } from './clock-floor.js'
-import { putEdges } from './edges.js'
+} from './tables/record-codec.js'
+import { putClockFloor, readClockFloor } from './tables/clock-floor.js'
+import { putEdges } from './tables/edges.js'
 import { Preallocation, flushBytesMax, groupBytesMax, type Room } from './preallocation.js'
-import { eraseRecords, keepCommitment } from './erasures.js'
-import { putLastTold } from './last-told.js'
+import { eraseRecords, keepCommitment } from './tables/erasures.js'
+import { putLastTold } from './tables/last-told.js'
 import { Memtable } from './log/memtable.js'
 import { type OpenLog, ShardLog } from './log/shard-log.js'
-import { LoggedHeads } from './logged-heads.js'
-import { putMails } from './mails.js'
-import { putOrganisms } from './organisms.js'
-import { ProposalAging, putPastProposals } from './past-proposals.js'
-import { putProposals } from './proposals.js'
-import { blockTable, readBlock, recordByPlace } from './records.js'
+import { LoggedHeads } from './tables/logged-heads.js'
+import { putMails } from './tables/mails.js'
+import { putOrganisms } from './tables/organisms.js'
+import { ProposalAging, putPastProposals } from './tables/past-proposals.js'
+import { putProposals } from './tables/proposals.js'
+import { blockTable, readBlock, recordByPlace } from './tables/records.js'
 import { Scrubber } from './scrubber.js'
-import { addPlace } from './strand-runs.js'
-import { putZoneChanges } from './zone-changes.js'
+import { addPlace } from './tables/strand-runs.js'
+import { putZoneChanges } from './tables/zone-changes.js'
 import {
   blockKey,
   importedBlocksFrom,
@@ -45,7 +45,7 @@ import {
   packLocation,
   unpackLocation,
   type FoundRun,
-} from './tables.js'
+} from './tables/tables.js'
 
 /** Records that go into the hash index between two flushes, at most. */
 export const flushRecordsMax = 16_384

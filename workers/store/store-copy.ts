@@ -1,10 +1,10 @@
 import type { ShardCopy } from '../../src/protocol/store-tasks.js'
 import { assert } from '../../src/base/assert.js'
-import { CheckedTable } from './checked-table.js'
-import type { Table } from './table.js'
+import { CheckedTable } from './tables/checked-table.js'
+import type { Table } from './tables/table.js'
 import { commitDurably, openEnvironment } from './environment.js'
 import { positionKey } from './log/position.js'
-import { blockCount } from './record-codec.js'
+import { blockCount } from './tables/record-codec.js'
 import type { Snapshot } from './snapshots.js'
 
 /** A row as it is stored. */

@@ -1,9 +1,9 @@
-import { answerLimits } from './answer-limits.js'
-import { conditionLimits } from './condition-limits.js'
-import { frontLimits } from './front-limits.js'
-import { assertRelated } from './limit-relations.js'
-import { outboundLimits } from './outbound-limits.js'
-import { proposalLimits } from './proposal-limits.js'
+import { answerLimits } from './answers.js'
+import { conditionLimits } from './conditions.js'
+import { frontLimits } from './front.js'
+import { assertRelated } from './relations.js'
+import { outboundLimits } from './outbound.js'
+import { proposalLimits } from './proposals.js'
 
 /** Every bound of the server, each with its unit (docs/GUARANTEES.md, Bounds). */
 export const limits = {

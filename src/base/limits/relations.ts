@@ -1,4 +1,4 @@
-import { assert } from './assert.js'
+import { assert } from '../assert.js'
 
 /** [the smaller or equal limit, the larger one, why]: the limits that depend on each other. */
 const relations = [
@@ -115,7 +115,7 @@ export function assertRelated(limits: RelatedLimits): void {
     limits.ingestArrayBytesMax + 2 * limits.ingestAtomicBytesMax <= limits.bodyBytesPerPrincipalMax,
     'bodyBytesPerPrincipalMax holds one array, and a copy of it while that is kept where it is refused',
   )
-  // The longest text of a record (src/http/ingest/receiver.ts).
+  // The longest text of a record (src/front/http/ingest/receiver.ts).
   assert(
     2 * recordBytesMax + limits.requestBytesMax <= limits.ingestAtomicBytesMax,
     'ingestAtomicBytesMax keeps any line that is read',

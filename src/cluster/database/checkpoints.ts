@@ -1,4 +1,4 @@
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import { type Check, isText, listOf, members } from '../../base/shape.js'
 import type { Session } from './session.js'
 import type { ClusterStatements } from './statements.js'

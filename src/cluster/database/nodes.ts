@@ -1,5 +1,5 @@
 import { type Clock, systemClock } from '../../base/clock.js'
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import { isBytes, isFlag, isNumber, listOf, members, textUpTo } from '../../base/shape.js'
 import { failureOf } from './answers.js'
 import { hasMac, rowMac, type RowSecret, type RowValue } from './row-mac.js'

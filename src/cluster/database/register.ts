@@ -1,4 +1,4 @@
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import { type Check, isNumber, isText, listOf, members } from '../../base/shape.js'
 import { failureOf } from './answers.js'
 import { hashOf } from './heads.js'

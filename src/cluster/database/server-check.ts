@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg'
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
 import { Session } from './session.js'
 import { UnfitServer } from './trouble.js'

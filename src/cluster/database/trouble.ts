@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg'
-import { describeDatabase } from '../postgres-trouble.js'
+import { describeDatabase } from '../../outbound/postgres-trouble.js'
 
 /** What a failure of the cluster's database means to who runs it: one sentence, without a full stop. */
 export function describeTrouble(error: unknown): string {

@@ -1,9 +1,9 @@
 import { DatabaseError } from 'pg'
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import { type CheckBench, type DatabaseCheck, fine, segmentBehind, wrong } from './check-bench.js'
-import { type NodeRow, NodeTable } from './nodes.js'
-import type { StoredSegment } from './register.js'
-import type { Written } from './session.js'
+import { type NodeRow, NodeTable } from '../database/nodes.js'
+import type { StoredSegment } from '../database/register.js'
+import type { Written } from '../database/session.js'
 
 /* What the answers of a database have to say, and when what it took has to be seen. */
 

@@ -1,8 +1,8 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type PartRow, SegmentRegister, type StoredSegment } from './register.js'
-import type { RowSecret } from './row-mac.js'
-import { Session } from './session.js'
-import { type ClusterStatements, statementsOf } from './statements.js'
+import { type PartRow, SegmentRegister, type StoredSegment } from '../database/register.js'
+import type { RowSecret } from '../database/row-mac.js'
+import { Session } from '../database/session.js'
+import { type ClusterStatements, statementsOf } from '../database/statements.js'
 
 /** What one check found. */
 export interface Verdict {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { limits } from '../../base/limits.js'
-import { failureOf } from './answers.js'
+import { limits } from '../../base/limits/limits.js'
+import { failureOf } from '../database/answers.js'
 import {
   brokenChain,
   type CheckBench,
@@ -9,7 +9,7 @@ import {
   segmentBehind,
   wrong,
 } from './check-bench.js'
-import type { SegmentRegister, StoredSegment } from './register.js'
+import type { SegmentRegister, StoredSegment } from '../database/register.js'
 
 /* What a log of segments asks of a database: one winner for each number, whatever happens to connections. */
 

@@ -1,9 +1,9 @@
 import { DatabaseError } from 'pg'
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
 import { type DatabaseCheck, fine, type Verdict, wrong } from './check-bench.js'
-import { keepsSessions, lostSessions } from './server-check.js'
-import { Session } from './session.js'
+import { keepsSessions, lostSessions } from '../database/server-check.js'
+import { Session } from '../database/session.js'
 
 /* Which servers there are, and whether they keep what they acknowledge. */
 

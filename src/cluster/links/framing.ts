@@ -1,5 +1,5 @@
 import { Packr, Unpackr } from 'msgpackr'
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 
 /*
  * What goes over a link between two nodes: messages with their length before them, 4 bytes; then what they are, one byte; and then

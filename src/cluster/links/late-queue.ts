@@ -1,4 +1,4 @@
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import type { Piece } from './framing.js'
 
 /** A message that others may overtake. */

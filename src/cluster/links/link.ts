@@ -1,5 +1,5 @@
 import type { TLSSocket } from 'node:tls'
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import { machineClock } from '../../base/machine-clock.js'
 import {
   type LinkMessage,

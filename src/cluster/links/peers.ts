@@ -1,7 +1,7 @@
-import { steadyClock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
-import type { Logger } from '../base/log.js'
-import type { PeerPlace, PeersTold } from './front-messages.js'
+import { steadyClock } from '../../base/clock.js'
+import { limits } from '../../base/limits/limits.js'
+import type { Logger } from '../../base/log.js'
+import type { PeerPlace, PeersTold } from '../../server/calls/front-messages.js'
 import { PeerLink, type LinkParts } from './peer-link.js'
 
 /** What a front's links to other nodes need. */

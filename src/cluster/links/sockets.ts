@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { type TLSSocket, connect, createServer, type TlsOptions } from 'node:tls'
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 
 /*
  * Links between the nodes of a cluster: TLS with a key that both have from the master seed, so each knows that the other

@@ -1,4 +1,4 @@
-import { limits } from '../../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import { isFlag, isNumber, isText, listOf, members, optional } from '../../base/shape.js'
 import type { Member, RowFault } from './membership.js'
 

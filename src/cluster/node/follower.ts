@@ -1,12 +1,12 @@
 import { Worker } from 'node:worker_threads'
-import { assert } from '../base/assert.js'
-import type { ShardLine } from '../protocol/cluster-log-messages.js'
+import { assert } from '../../base/assert.js'
+import type { ShardLine } from '../../protocol/cluster-log-messages.js'
 import {
   type FollowerOrder,
   type FollowerSettings,
   type FollowerTold,
   isFollowerTold,
-} from '../protocol/follower-messages.js'
+} from '../../protocol/follower-messages.js'
 
 /** What a follower is made of. */
 interface FollowerParts {
@@ -25,7 +25,7 @@ export class Follower {
   #stopping = false
 
   constructor({ settings, told, died }: FollowerParts) {
-    this.#worker = new Worker(new URL('../../workers/follower.js', import.meta.url), {
+    this.#worker = new Worker(new URL('../../../workers/follower.js', import.meta.url), {
       workerData: settings,
       name: 'follower',
     })

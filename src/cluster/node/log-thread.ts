@@ -7,7 +7,7 @@ import {
   type ClusterLogFigures,
   type ClusterLogSettings,
   type ShardLine,
-} from '../protocol/cluster-log-messages.js'
+} from '../../protocol/cluster-log-messages.js'
 
 /** The thread of the cluster's log, and the lines of shards to it. */
 export class ClusterLogThread {
@@ -30,7 +30,7 @@ export class ClusterLogThread {
     knownPath?: (shard: number) => string,
   ) {
     this.#knownPath = knownPath
-    this.#worker = new Worker(new URL('../../workers/cluster-log.js', import.meta.url), {
+    this.#worker = new Worker(new URL('../../../workers/cluster-log.js', import.meta.url), {
       workerData: settings,
       name: 'cluster-log',
     })

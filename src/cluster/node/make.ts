@@ -1,9 +1,9 @@
 import { hostname } from 'node:os'
-import type { DataDirectory } from '../data-directory/data-directory.js'
-import { markOf } from '../data-directory/seed-fingerprint.js'
-import type { AlikeSettings } from '../dispatch/cluster/told.js'
-import type { Config } from '../settings/config.js'
-import type { ClusterNode, NodeParts } from './cluster-node.js'
+import type { DataDirectory } from '../../data/directory.js'
+import { markOf } from '../../data/seed-fingerprint.js'
+import type { AlikeSettings } from '../members/settings-digest.js'
+import type { Config } from '../../settings/config.js'
+import type { ClusterNode, NodeParts } from './node.js'
 
 /** This process as a node of a cluster; undefined for a server of its own. */
 export async function makeClusterNode(
@@ -13,7 +13,7 @@ export async function makeClusterNode(
   const { cluster } = config
   if (cluster === undefined) return undefined
   // Loaded where there is a cluster: the driver of its database takes a while.
-  const { ClusterNode } = await import('./cluster-node.js')
+  const { ClusterNode } = await import('./node.js')
   const alike = alikeSettings(config, parts.directory)
   return new ClusterNode({ settings: cluster, address: addressOf(config), alike, ...parts })
 }

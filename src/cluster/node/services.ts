@@ -1,13 +1,13 @@
-import { logAgent } from '../base/organism-id.js'
-import type { Logger } from '../base/log.js'
-import { limits } from '../base/limits.js'
-import type { ServerLog } from '../dispatch/server-log.js'
-import type { FrontListener } from '../dispatch/shard-threads.js'
-import type { AuthServices } from './auth.js'
-import type { ClusterNode } from './cluster-node.js'
-import type { Fronts } from './fronts.js'
-import type { Parts } from './parts.js'
-import { Peers } from './peers.js'
+import { logAgent } from '../../strand/organism-id.js'
+import type { Logger } from '../../base/log.js'
+import { limits } from '../../base/limits/limits.js'
+import type { ServerLog } from '../../dispatch/duties/server-log.js'
+import type { FrontListener } from '../../dispatch/threads/shard-threads.js'
+import type { AuthServices } from '../../server/auth.js'
+import type { ClusterNode } from './node.js'
+import type { Fronts } from '../../server/fronts/fronts.js'
+import type { Parts } from '../../server/parts.js'
+import { Peers } from '../links/peers.js'
 import {
   lastUsesElsewhere,
   mailWaitsElsewhere,
@@ -15,8 +15,8 @@ import {
   routedReaders,
   routedTickets,
   tellHeadElsewhere,
-} from './routed.js'
-import type { Services } from './services.js'
+} from '../links/routed.js'
+import type { Services } from '../../server/services.js'
 
 /** What making the ways of a node needs. */
 interface Made {

@@ -1,6 +1,6 @@
-import type { Logger } from '../base/log.js'
-import { describeTrouble } from '../outbound/cluster/trouble.js'
-import type { LeaseMemory } from '../protocol/lease-memory.js'
+import type { Logger } from '../../base/log.js'
+import { describeTrouble } from '../database/trouble.js'
+import type { LeaseMemory } from '../../protocol/lease-memory.js'
 
 /** Beats without a failure after which one is an outage of its own. */
 const QUIET_TICKS = 2

@@ -1,7 +1,7 @@
-import type { HttpServer } from '../http/server.js'
-import type { Shards } from '../dispatch/shards.js'
-import type { ClusterNode } from './cluster-node.js'
-import type { Standing } from './state.js'
+import type { HttpServer } from '../../front/http/server.js'
+import type { Shards } from '../../dispatch/links/shards.js'
+import type { ClusterNode } from './node.js'
+import type { Standing } from '../../server/state.js'
 
 /** The server was stopped before it served. */
 export class Stopped extends Error {}

@@ -2,19 +2,19 @@ import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { join, resolve, sep } from 'node:path'
 import { copyWithinSpace, spaceFault } from './space.js'
 import { askForCopy } from './control-client.js'
-import { shardDirectory } from '../data-directory/data-directory.js'
+import { shardDirectory } from '../directory.js'
 import { type FileDigest, copyFile, digestFile } from './digested-file.js'
-import { lockDirectory } from '../data-directory/lock.js'
-import { distrustOf } from '../data-directory/trust.js'
+import { lockDirectory } from '../lock.js'
+import { distrustOf } from '../trust.js'
 import {
   isFileSystemError,
   makeDirectory,
   readIfThere,
   syncDirectory,
   writeDurably,
-} from '../base/durable-file.js'
-import { type Format, formatFile, readFormat } from '../data-directory/format.js'
-import type { ShardCopy } from '../protocol/store-tasks.js'
+} from '../../base/durable-file.js'
+import { type Format, formatFile, readFormat } from '../format.js'
+import type { ShardCopy } from '../../protocol/store-tasks.js'
 import {
   type StoreOutcome,
   type StoreWork,
@@ -25,8 +25,8 @@ import {
   secretFiles,
   storeFile,
 } from './stores.js'
-import { version } from '../base/version.js'
-import { type BackupManifest, backupFormat, renderBackupManifest } from '../wire/backup-manifest.js'
+import { version } from '../../base/version.js'
+import { type BackupManifest, backupFormat, renderBackupManifest } from '../../wire/backup-manifest.js'
 
 /** A request for a backup. */
 export interface BackupRequest {

@@ -1,8 +1,8 @@
 import { connect } from 'node:net'
 import { createInterface } from 'node:readline'
 import { controlPath } from './control.js'
-import type { ShardCopy } from '../protocol/store-tasks.js'
-import { type ControlRequest, parseControlAnswer } from '../wire/control.js'
+import type { ShardCopy } from '../../protocol/store-tasks.js'
+import { type ControlRequest, parseControlAnswer } from '../../wire/control.js'
 
 /**
  * Asks the server of a data directory to copy its stores, to which it can go on writing. When this has ended, however

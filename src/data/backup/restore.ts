@@ -1,15 +1,15 @@
 import { existsSync, lstatSync, mkdirSync, realpathSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { systemClock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
-import type { RandomBytes } from '../base/random.js'
-import { isSeedOf, restoringFile, seedFile, shardDirectory } from '../data-directory/data-directory.js'
+import { systemClock } from '../../base/clock.js'
+import { limits } from '../../base/limits/limits.js'
+import type { RandomBytes } from '../../base/random.js'
+import { isSeedOf, restoringFile, seedFile, shardDirectory } from '../directory.js'
 import { copyFile, readSmall } from './digested-file.js'
-import { lockDirectory } from '../data-directory/lock.js'
-import { distrust } from '../data-directory/trust.js'
-import { isFileSystemError, makeDirectory, syncDirectory } from '../base/durable-file.js'
-import { type Format, formatFile, readFormat, writeFormat } from '../data-directory/format.js'
-import { leaveRestoredMarker } from '../data-directory/restored-marker.js'
+import { lockDirectory } from '../lock.js'
+import { distrust } from '../trust.js'
+import { isFileSystemError, makeDirectory, syncDirectory } from '../../base/durable-file.js'
+import { type Format, formatFile, readFormat, writeFormat } from '../format.js'
+import { leaveRestoredMarker } from '../restored-marker.js'
 import {
   type StoreOutcome,
   type StoreWork,
@@ -20,7 +20,7 @@ import {
   secretFiles,
   storeFile,
 } from './stores.js'
-import { type BackupManifest, parseBackupManifest } from '../wire/backup-manifest.js'
+import { type BackupManifest, parseBackupManifest } from '../../wire/backup-manifest.js'
 
 /** A request for a restore. */
 export interface RestoreRequest {

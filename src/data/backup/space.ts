@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
-import { isFileSystemError } from '../base/durable-file.js'
-import { limits } from '../base/limits.js'
-import { freeBytes } from '../data-directory/data-directory.js'
-import type { StorePool } from '../dispatch/store-pool.js'
-import type { ShardCopy } from '../protocol/store-tasks.js'
+import { isFileSystemError } from '../../base/durable-file.js'
+import { limits } from '../../base/limits/limits.js'
+import { freeBytes } from '../directory.js'
+import type { StorePool } from '../../dispatch/pools/store-pool.js'
+import type { ShardCopy } from '../../protocol/store-tasks.js'
 import { mebibytes } from './stores.js'
 
 /*

@@ -1,14 +1,14 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { restoringFile, rootKeyFile, seedFile, shardDirectory } from '../data-directory/data-directory.js'
-import type { StorePool } from '../dispatch/store-pool.js'
-import type { ProgressPart } from '../base/progress.js'
-import { unfinishedSuffix } from '../base/durable-file.js'
-import { formatFile } from '../data-directory/format.js'
-import { authorityFile } from '../data-directory/license-authority.js'
-import type { ShardCheck } from '../protocol/store-tasks.js'
-import { restoredFile } from '../data-directory/restored-marker.js'
-import type { BackupManifest } from '../wire/backup-manifest.js'
+import { restoringFile, rootKeyFile, seedFile, shardDirectory } from '../directory.js'
+import type { StorePool } from '../../dispatch/pools/store-pool.js'
+import type { ProgressPart } from '../../base/progress.js'
+import { unfinishedSuffix } from '../../base/durable-file.js'
+import { formatFile } from '../format.js'
+import { authorityFile } from '../license-authority.js'
+import type { ShardCheck } from '../../protocol/store-tasks.js'
+import { restoredFile } from '../restored-marker.js'
+import type { BackupManifest } from '../../wire/backup-manifest.js'
 
 /*
  * What `strandfast backup` and `restore` have in common (docs/adr/0020-backup.md).

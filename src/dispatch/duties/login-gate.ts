@@ -1,5 +1,5 @@
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 
 /** One login by password, as the gate runs it. */
 export interface LoginAttempt<State, Answer> {

@@ -1,5 +1,5 @@
-import type { MailDueOutcome, MailSettle } from '../protocol/auth-messages.js'
-import type { Shards } from './shards.js'
+import type { MailDueOutcome, MailSettle } from '../../protocol/auth-messages.js'
+import type { Shards } from '../links/shards.js'
 
 type OutboxMessage = MailDueOutcome['mails'][number]['message']
 

@@ -1,8 +1,8 @@
-import { limits } from '../base/limits.js'
-import type { Refusal } from '../base/errors.js'
-import type { ProposalPlace, Standing } from '../protocol/proposal-messages.js'
-import { endAuthors } from './ended-authors.js'
-import type { Shards } from './shards.js'
+import { limits } from '../../base/limits/limits.js'
+import type { Refusal } from '../../base/errors.js'
+import type { ProposalPlace, Standing } from '../../protocol/proposal-messages.js'
+import { endAuthors } from '../ended-authors.js'
+import type { Shards } from '../links/shards.js'
 
 /** What the clock of proposals needs. */
 export interface ProposalClockParts {

@@ -1,8 +1,8 @@
-import { limits } from '../base/limits.js'
-import { logAgent } from '../base/organism-id.js'
-import type { Command, Outcome } from '../protocol/messages.js'
-import type { ServerLogCommand } from '../protocol/server-log-messages.js'
-import type { Shards } from './shards.js'
+import { limits } from '../../base/limits/limits.js'
+import { logAgent } from '../../strand/organism-id.js'
+import type { Command, Outcome } from '../../protocol/messages.js'
+import type { ServerLogCommand } from '../../protocol/server-log-messages.js'
+import type { Shards } from '../links/shards.js'
 
 type LogAppend = Extract<ServerLogCommand, { kind: 'logAppend' }>
 type Clock = LogAppend['clocks'][number]

@@ -1,7 +1,7 @@
-import { steadyClock } from '../base/clock.js'
-import type { Refusal } from '../base/errors.js'
-import type { LeaseMemory } from '../protocol/lease-memory.js'
-import type { Command, Outcome } from '../protocol/messages.js'
+import { steadyClock } from '../../base/clock.js'
+import type { Refusal } from '../../base/errors.js'
+import type { LeaseMemory } from '../../protocol/lease-memory.js'
+import type { Command, Outcome } from '../../protocol/messages.js'
 import { ShardLink, type LinkListener, type Receive, type ShardEnd } from './shard-link.js'
 
 /** A thread of a shard as a front reaches it: in this process, or by a link in another node. */

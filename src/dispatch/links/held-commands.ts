@@ -1,7 +1,7 @@
-import { steadyClock } from '../base/clock.js'
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import type { Command } from '../protocol/messages.js'
+import { steadyClock } from '../../base/clock.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import type { Command } from '../../protocol/messages.js'
 
 /** A command that waits, and what takes its outcome. */
 export interface HeldCommand<Receive> {

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { limits } from '../base/limits.js'
-import type { UserAccess } from '../protocol/command-options.js'
+import { limits } from '../../base/limits/limits.js'
+import type { UserAccess } from '../../protocol/command-options.js'
 
 /** About what an entry takes besides its text: key, lists and map. */
 const ENTRY_BYTES = 352

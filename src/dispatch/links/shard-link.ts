@@ -1,10 +1,10 @@
-import { assert } from '../base/assert.js'
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import { decodeOutcomes, encodeCommands, type CommandFrame, type FrontFrame } from '../protocol/frame.js'
-import type { Command, Outcome, StreamEvent } from '../protocol/messages.js'
-import type { Notice } from '../protocol/notices.js'
-import type { ShardMemory } from '../protocol/shard-memory.js'
+import { assert } from '../../base/assert.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import { decodeOutcomes, encodeCommands, type CommandFrame, type FrontFrame } from '../../protocol/frame.js'
+import type { Command, Outcome, StreamEvent } from '../../protocol/messages.js'
+import type { Notice } from '../../protocol/notices.js'
+import type { ShardMemory } from '../../protocol/shard-memory.js'
 import { HeldCommands } from './held-commands.js'
 
 /**

@@ -1,5 +1,5 @@
-import { steadyClock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
+import { steadyClock } from '../../base/clock.js'
+import { limits } from '../../base/limits/limits.js'
 
 /** Who waits. */
 interface Wait {

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
-import { refusalOf, refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { refusalOf, refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import {
   passwordAnswers,
   type HashTask,
@@ -8,8 +8,8 @@ import {
   type PasswordTasks,
   type Verification,
   type VerifyTask,
-} from '../protocol/password-tasks.js'
-import { answerOf } from '../protocol/pool-tasks.js'
+} from '../../protocol/password-tasks.js'
+import { answerOf } from '../../protocol/pool-tasks.js'
 import { ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
 
 /** The size of the pool, and its listener. Tests make it small. */
@@ -38,7 +38,7 @@ export class PasswordPool {
     this.#queueMax = options.queueMax ?? limits.passwordQueueMax
     this.#pool = new ThreadPool({
       name: 'passwords',
-      file: new URL('../../workers/password.js', import.meta.url),
+      file: new URL('../../../workers/password.js', import.meta.url),
       workerData: settings,
       threads,
       niced: true,

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import { steadyClock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
+import { steadyClock } from '../../base/clock.js'
+import { limits } from '../../base/limits/limits.js'
 import { Watchdog } from './watchdog.js'
 
 /** What the threads of a pool run. */

@@ -1,8 +1,8 @@
-import { asBuffer } from '../base/bytes.js'
-import { RefusedError, refuse } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import type { LeaseMemory } from '../protocol/lease-memory.js'
-import { answerOf } from '../protocol/pool-tasks.js'
+import { asBuffer } from '../../base/bytes.js'
+import { RefusedError, refuse } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import type { LeaseMemory } from '../../protocol/lease-memory.js'
+import { answerOf } from '../../protocol/pool-tasks.js'
 import {
   readerAnswers,
   type ConsistencyFound,
@@ -17,7 +17,7 @@ import {
   type ReaderTasks,
   type RecordTask,
   type TreeTask,
-} from '../protocol/reader-tasks.js'
+} from '../../protocol/reader-tasks.js'
 import { Skipped, ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
 
 /** Long reads of one shard's store. The check of an import is not among them: it reads no store. */
@@ -84,7 +84,7 @@ export class ReaderPool {
     this.#lease = lease
     this.#pool = new ThreadPool({
       name: 'readers',
-      file: new URL('../../workers/reader.js', import.meta.url),
+      file: new URL('../../../workers/reader.js', import.meta.url),
       workerData,
       threads: limits.readerThreadsMax,
       niced: true,

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
-import { limits } from '../base/limits.js'
-import type { SinkFigures, SinkOrder, SinkSettings } from '../protocol/sink-messages.js'
+import { limits } from '../../base/limits/limits.js'
+import type { SinkFigures, SinkOrder, SinkSettings } from '../../protocol/sink-messages.js'
 
 /** The front thread's end of the PostgreSQL sink. A thread that ends by itself is started again after a pause. */
 export class SinkThread {
@@ -63,7 +63,7 @@ export class SinkThread {
   }
 
   #startThread(): Worker {
-    const worker = new Worker(new URL('../../workers/sink.js', import.meta.url), {
+    const worker = new Worker(new URL('../../../workers/sink.js', import.meta.url), {
       workerData: { ...this.#settings, paused: [...this.#paused] },
       name: 'sink',
     })

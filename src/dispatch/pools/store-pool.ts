@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os'
-import { limits } from '../base/limits.js'
-import { answerOf } from '../protocol/pool-tasks.js'
+import { limits } from '../../base/limits/limits.js'
+import { answerOf } from '../../protocol/pool-tasks.js'
 import {
   TaskProgress,
   storeAnswers,
   type ShardCheck,
   type ShardCopy,
   type StoreTasks,
-} from '../protocol/store-tasks.js'
+} from '../../protocol/store-tasks.js'
 import { ThreadPool } from './thread-pool.js'
 
 /** Threads that work on whole stores, and their progress (docs/adr/0020-backup.md). */
@@ -20,7 +20,7 @@ export class StorePool {
   constructor(niced: boolean) {
     this.#pool = new ThreadPool({
       name: 'stores',
-      file: new URL('../../workers/stores.js', import.meta.url),
+      file: new URL('../../../workers/stores.js', import.meta.url),
       threads: Math.min(availableParallelism(), limits.storeThreadsMax),
       niced,
       // A copy that begins again has its thread.

@@ -1,5 +1,5 @@
-import { RefusedError, refuse } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { RefusedError, refuse } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import { PoolThread, ThreadFault, type TaskRun, type ThreadSettings } from './pool-thread.js'
 
 /** Called when threads of a pool fail. */

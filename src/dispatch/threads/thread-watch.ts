@@ -1,7 +1,7 @@
 import type { Worker } from 'node:worker_threads'
-import { limits } from '../base/limits.js'
-import type { Heartbeat } from '../protocol/heartbeat.js'
-import { Watchdog } from './watchdog.js'
+import { limits } from '../../base/limits/limits.js'
+import type { Heartbeat } from '../../protocol/heartbeat.js'
+import { Watchdog } from '../pools/watchdog.js'
 
 /**
  * The state of a thread: `hung` once, when it is told to end; `stuck` when it then does not end, for example because it

@@ -1,4 +1,4 @@
-import type { Config } from '../settings/config.js'
+import type { Config } from '../../settings/config.js'
 import type { DoorOptions, Engine, HttpDoor } from './door.js'
 
 /** How to have the faster library on a Node that the registry's package has no binary for. */

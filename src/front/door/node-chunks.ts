@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { limits } from '../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 
 /** What follows from the chunks of a body. */
 export interface ChunkWatch {

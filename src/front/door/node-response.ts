@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import ipaddr from 'ipaddr.js'
-import { limits } from '../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import type { HttpResponse } from './door.js'
 import { joinChunks } from './node-chunks.js'
 

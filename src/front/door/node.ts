@@ -3,9 +3,9 @@ import { createServer, STATUS_CODES, type IncomingMessage, type Server, type Ser
 import { createServer as createTlsServer } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { addRoute, createRouter, findRoute } from 'rou3'
-import { assert } from '../base/assert.js'
-import { errorCatalogue } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { assert } from '../../base/assert.js'
+import { errorCatalogue } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import type {
   DoorMethod,
   DoorOptions,

@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module'
 import { pathToFileURL } from 'node:url'
 import type * as Library from 'uWebSockets.js'
-import { assert } from '../base/assert.js'
-import { limits } from '../base/limits.js'
-import { packageFile } from '../base/version.js'
+import { assert } from '../../base/assert.js'
+import { limits } from '../../base/limits/limits.js'
+import { packageFile } from '../../base/version.js'
 import type { DoorOptions, HttpDoor } from './door.js'
 
 /*
@@ -23,7 +23,7 @@ async function load(): Promise<typeof Library> {
     return await import('uWebSockets.js')
   } catch (error) {
     try {
-      const beside = createRequire(new URL('../package.json', packageFile())).resolve('uWebSockets.js')
+      const beside = createRequire(new URL('../../package.json', packageFile())).resolve('uWebSockets.js')
       const library: typeof Library = await import(pathToFileURL(beside).href)
       return library
     } catch {

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
-import { statusOf, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { statusOf, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import type { HttpResponse } from '../door/door.js'
 
 /** Header fields in the order in which they are written: names and values. */

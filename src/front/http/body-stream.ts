@@ -1,9 +1,9 @@
 import { createGunzip, type Gunzip } from 'node:zlib'
-import { asBuffer, byteOrderMark, withoutMark } from '../base/bytes.js'
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { asBuffer, byteOrderMark, withoutMark } from '../../base/bytes.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import type { Exchange } from './exchange.js'
-import type { BodyMemory } from './uploads.js'
+import type { BodyMemory } from '../limits/uploads.js'
 
 /** Takes the bytes of a body, after decompression. */
 export interface BodySink {

@@ -1,12 +1,12 @@
-import { withoutMark } from '../base/bytes.js'
-import { refuse, refuseCoding, type Refusal } from '../base/errors.js'
+import { withoutMark } from '../../base/bytes.js'
+import { refuse, refuseCoding, type Refusal } from '../../base/errors.js'
 import type { Principal } from '../routes/route.js'
 import { refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import type { FrontTurn } from './front-turn.js'
 import { GatheredBytes } from './gathered-bytes.js'
 import type { RequestHead } from './head.js'
-import type { OpenUploads } from './uploads.js'
+import type { OpenUploads } from '../limits/uploads.js'
 
 /** How a body is read. */
 export interface Taking {

@@ -1,5 +1,5 @@
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 
 /** What is done with the chunks of a body. */
 export interface ChunkReader {

@@ -1,6 +1,6 @@
 import { promisify } from 'node:util'
 import { brotliCompress, constants, createBrotliCompress, createGzip, gzip } from 'node:zlib'
-import { limits } from '../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import type { Answer } from '../routes/route.js'
 import type { HeaderFields } from './answer-head.js'
 

@@ -1,9 +1,9 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { Namespace } from '../auth/namespace.js'
-import type { Clock } from '../base/clock.js'
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import type { Namespace } from '../../auth/namespace.js'
+import type { Clock } from '../../base/clock.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import type { AuthCaller } from '../routes/auth-route.js'
 import type { Principal, RouteBase, TokenUser } from '../routes/route.js'
 import type { ApiKeys } from './auth/api-keys.js'
@@ -20,7 +20,7 @@ export interface CredentialSettings {
   tokenBytesMax: number
 }
 
-/** Finds out whose a token is (src/http/auth/tokens.ts). */
+/** Finds out whose a token is (src/front/http/auth/tokens.ts). */
 export interface TokenReader {
   identify(token: string): Promise<UserPrincipal | Refusal>
   stillGood(user: TokenUser): Refusal | undefined

@@ -1,7 +1,7 @@
-import { statusOf, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { statusOf, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import type { Answer } from '../routes/route.js'
-import { problemOf } from '../wire/problem.js'
+import { problemOf } from '../../wire/problem.js'
 import {
   bearer,
   isBodiless,
@@ -15,8 +15,8 @@ import { FanOut } from './streams/fan-out.js'
 import { HeldBody, type ReceivePart } from './held-body.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
 import { joined, sendPaced, type Pace } from './paced.js'
-import type { Upload } from './uploads.js'
-import { type BoundedBytes, noRoom } from './bounded-bytes.js'
+import type { Upload } from '../limits/uploads.js'
+import { type BoundedBytes, noRoom } from '../limits/bounded-bytes.js'
 import type { HttpResponse } from '../door/door.js'
 
 /** What watches an exchange. */
@@ -50,7 +50,7 @@ export class Exchange {
   readonly #beganMs = performance.now()
   /** The answer to HEAD: all of the one to GET but its body (RFC 9110, 9.3.2). */
   readonly headOnly: boolean
-  /** The connection takes no further request after this one (src/http/head.ts). */
+  /** The connection takes no further request after this one (src/front/http/head.ts). */
   readonly #isLast: boolean
   /** The client keeps the connection for a next request. */
   readonly #isKept: boolean

@@ -1,4 +1,4 @@
-import { refuse } from '../base/errors.js'
+import { refuse } from '../../base/errors.js'
 import type { Route } from '../routes/routes.js'
 import type { Exchange } from './exchange.js'
 import {

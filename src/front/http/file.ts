@@ -1,4 +1,4 @@
-import { refuse, type Refusal } from '../base/errors.js'
+import { refuse, type Refusal } from '../../base/errors.js'
 import type { Answer, FileRoute, PageName, RouteRequest } from '../routes/route.js'
 import { codingHeaders, codingOf, type Coding } from './content-coding.js'
 

@@ -1,4 +1,4 @@
-import { limits } from '../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 
 /**
  * Work of the front thread that may take long, done in slices: between two of them it serves others. All uploads share

@@ -1,5 +1,5 @@
-import { steadyClock, type Clock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
+import { steadyClock, type Clock } from '../../base/clock.js'
+import { limits } from '../../base/limits/limits.js'
 
 /**
  * The time that the front thread has for requests in one turn of the event loop. Once it is spent, those that arrive, and

@@ -1,4 +1,4 @@
-import type { BodyMemory } from './uploads.js'
+import type { BodyMemory } from '../limits/uploads.js'
 
 const FIRST_BYTES = 1_024
 

@@ -1,6 +1,6 @@
-import { assert } from '../base/assert.js'
-import { RefusedError, refuse, type Refusal } from '../base/errors.js'
-import { sentBy, type Outcome } from '../protocol/messages.js'
+import { assert } from '../../base/assert.js'
+import { RefusedError, refuse, type Refusal } from '../../base/errors.js'
+import { sentBy, type Outcome } from '../../protocol/messages.js'
 import { answerOf, replayedHeaders } from '../routes/answers.js'
 import type { AuthRoute } from '../routes/auth-route.js'
 import type {

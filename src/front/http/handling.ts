@@ -1,6 +1,6 @@
-import type { Namespace } from '../auth/namespace.js'
-import type { Refusal } from '../base/errors.js'
-import type { Shards } from '../dispatch/shards.js'
+import type { Namespace } from '../../auth/namespace.js'
+import type { Refusal } from '../../base/errors.js'
+import type { Shards } from '../../dispatch/links/shards.js'
 import type { AuthContext } from '../routes/auth-route.js'
 import type { RouteContext } from '../routes/route.js'
 import type { AnswerCoder } from './content-coding.js'
@@ -9,10 +9,10 @@ import type { ServedPages } from './file.js'
 import type { Opening } from './head.js'
 import type { ImportReceiver } from './import/receiver.js'
 import type { IngestReceiver } from './ingest/receiver.js'
-import type { RequestCounts } from './request-counts.js'
+import type { RequestCounts } from '../metrics/request-counts.js'
 import type { StreamHub } from './streams/hub.js'
 import type { StreamTickets } from './streams/tickets.js'
-import type { OpenUploads } from './uploads.js'
+import type { OpenUploads } from '../limits/uploads.js'
 
 /** The parts that handle requests. */
 export interface Handling extends Opening {

@@ -1,12 +1,12 @@
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import type { RequestHeaders } from '../routes/route.js'
 import type { Credentials } from './credentials.js'
 import { Exchange, type ExchangeWatch } from './exchange.js'
-import type { RateLimits } from './rate-limits.js'
-import type { BoundedBytes } from './bounded-bytes.js'
+import type { RateLimits } from '../limits/rate-limits.js'
+import type { BoundedBytes } from '../limits/bounded-bytes.js'
 import type { FrontTurn } from './front-turn.js'
-import type { OpenUploads } from './uploads.js'
+import type { OpenUploads } from '../limits/uploads.js'
 import type { HttpRequest, HttpResponse } from '../door/door.js'
 
 /** The head of a request, copied out of the HTTP library's buffers, which live only until its callback returns. */

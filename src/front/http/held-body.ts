@@ -1,4 +1,4 @@
-import type { Upload } from './uploads.js'
+import type { Upload } from '../limits/uploads.js'
 
 /** Takes a part of a body, which is valid only during the call. */
 export type ReceivePart = (part: ArrayBuffer, last: boolean) => void

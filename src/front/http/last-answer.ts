@@ -1,4 +1,4 @@
-import { limits } from '../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import type { HttpResponse } from '../door/door.js'
 
 /**

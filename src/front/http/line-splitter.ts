@@ -1,6 +1,6 @@
-import { LINE_FEED } from '../base/ascii.js'
+import { LINE_FEED } from '../../base/ascii.js'
 import { GatheredBytes } from './gathered-bytes.js'
-import type { BodyMemory } from './uploads.js'
+import type { BodyMemory } from '../limits/uploads.js'
 
 /** Whole lines and the number of the first of them. */
 export interface LineChunk {

@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js'
+import type { Clock } from '../../base/clock.js'
 
 /**
  * Makes what is the same for every caller once at a time: callers that come while it is made wait for that result, and

@@ -1,6 +1,6 @@
-import { refuse } from '../base/errors.js'
+import { refuse } from '../../base/errors.js'
 import type { Count } from './counts.js'
-import type { ShareCounts } from './streams/shares.js'
+import type { ShareCounts } from './shares.js'
 
 /**
  * Bytes that take the server's memory for as long as clients like, bounded in all and for each principal: answers that no

@@ -1,7 +1,7 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { assert } from '../base/assert.js'
-import { limits } from '../base/limits.js'
+import { assert } from '../../base/assert.js'
+import { limits } from '../../base/limits/limits.js'
 
 interface Range {
   /** 4 or 16. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
-import { limits } from '../base/limits.js'
+import { limits } from '../../base/limits/limits.js'
 import type { HttpDoor } from '../door/door.js'
 import type { Count } from './counts.js'
 

@@ -1,7 +1,7 @@
 import type { LRUCache } from 'lru-cache'
-import { assert } from '../base/assert.js'
-import { boundedCache } from '../base/bounded-cache.js'
-import { SharedTable, type SharedTableMemory } from '../base/shared-table.js'
+import { assert } from '../../base/assert.js'
+import { boundedCache } from '../../base/bounded-cache.js'
+import { SharedTable, type SharedTableMemory } from './shared-table.js'
 
 /** How long a bucket needs to be full, and when it may be forgotten. */
 export interface BucketRule {

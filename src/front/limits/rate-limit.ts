@@ -1,4 +1,4 @@
-import { assert } from '../base/assert.js'
+import { assert } from '../../base/assert.js'
 import { OwnBuckets, type BucketRule, type RateBuckets } from './rate-buckets.js'
 
 /** A limit of requests for each client address (docs/OPERATIONS.md, Rate limits). */

@@ -1,7 +1,7 @@
-import type { Clock } from '../base/clock.js'
-import { refuse, type Refusal } from '../base/errors.js'
+import type { Clock } from '../../base/clock.js'
+import { refuse, type Refusal } from '../../base/errors.js'
 import type { RequestHeaders } from '../routes/route.js'
-import type { HeaderFields } from './answer-head.js'
+import type { HeaderFields } from '../http/answer-head.js'
 import { addressText, clientAddress, isWithinAny, limiterKey, type AddressRanges } from './client-address.js'
 import {
   rateLimitField,

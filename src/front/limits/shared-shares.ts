@@ -1,5 +1,5 @@
-import { SharedTable, type SharedTableMemory } from '../base/shared-table.js'
-import type { ShareCounts } from './streams/shares.js'
+import { SharedTable, type SharedTableMemory } from './shared-table.js'
+import type { ShareCounts } from './shares.js'
 
 /** How much of something each principal has, counted once for all fronts of a process. */
 export class SharedShares implements ShareCounts {

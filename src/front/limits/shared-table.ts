@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { assert } from './assert.js'
+import { assert } from '../../base/assert.js'
 
 /** The lock, how many keys there are, and where the last search for one to drop ended. */
 const HEAD_WORDS = 4

@@ -1,5 +1,5 @@
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
 import type { Principal, TokenUser } from '../routes/route.js'
 import type { BoundedBytes } from './bounded-bytes.js'
 

@@ -1,5 +1,5 @@
-import { countInBucket, emptyBuckets } from '../base/bucket-counts.js'
-import type { RecordCacheFigures } from '../dispatch/record-cache.js'
+import { countInBucket, emptyBuckets } from '../../base/bucket-counts.js'
+import type { RecordCacheFigures } from '../../dispatch/links/record-cache.js'
 import type { Route } from '../routes/routes.js'
 
 /** Counts one request of one route. */

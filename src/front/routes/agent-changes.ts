@@ -1,7 +1,7 @@
-import type { Refusal } from '../base/errors.js'
-import { keyPairFromSeed } from '../strand/keys.js'
-import { KeyRotated, Proposed, RotateKeyBody, ZoneBody, ZoneChanged } from '../wire/proposals.js'
-import { reader } from '../wire/validate.js'
+import type { Refusal } from '../../base/errors.js'
+import { keyPairFromSeed } from '../../strand/keys.js'
+import { KeyRotated, Proposed, RotateKeyBody, ZoneBody, ZoneChanged } from '../../wire/proposals.js'
+import { reader } from '../../wire/validate.js'
 import { answerOf } from './answers.js'
 import { authorOf, reachableAgent, writeOptions } from './parameters.js'
 import type {

@@ -1,8 +1,8 @@
-import type { Refusal } from '../base/errors.js'
-import type { AgentCreate } from '../protocol/messages.js'
-import type { WriteOptions } from '../protocol/command-options.js'
-import { keyPairFromSeed } from '../strand/keys.js'
-import type { Zone } from '../strand/zone.js'
+import type { Refusal } from '../../base/errors.js'
+import type { AgentCreate } from '../../protocol/messages.js'
+import type { WriteOptions } from '../../protocol/command-options.js'
+import { keyPairFromSeed } from '../../strand/keys.js'
+import type { Zone } from '../../strand/zone.js'
 import { answerOf, unexpected } from './answers.js'
 import type { Answer, RouteContext, RouteRequest } from './route.js'
 

@@ -1,5 +1,5 @@
-import { refuse, type Refusal } from '../base/errors.js'
-import type { Outcome } from '../protocol/messages.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import type { Outcome } from '../../protocol/messages.js'
 import type { Answer } from './route.js'
 
 /** An answer whose body is a text. */

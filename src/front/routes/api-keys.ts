@@ -1,6 +1,6 @@
-import { limits } from '../base/limits.js'
-import type { ProposedAs } from '../protocol/proposal-messages.js'
-import type { ApiKeyMadeOutcome, ApiKeyRow } from '../protocol/api-key-messages.js'
+import { limits } from '../../base/limits/limits.js'
+import type { ProposedAs } from '../../protocol/proposal-messages.js'
+import type { ApiKeyMadeOutcome, ApiKeyRow } from '../../protocol/api-key-messages.js'
 import { Type } from 'typebox'
 import {
   ApiKeyCreateBody,
@@ -8,10 +8,10 @@ import {
   ApiKeyDeleted,
   ApiKeyPage,
   ApiKeyProposed,
-} from '../wire/api-keys.js'
-import { reader } from '../wire/validate.js'
-import { Cursor } from '../wire/primitives.js'
-import type { Proposed } from '../wire/proposals.js'
+} from '../../wire/api-keys.js'
+import { reader } from '../../wire/validate.js'
+import { Cursor } from '../../wire/primitives.js'
+import type { Proposed } from '../../wire/proposals.js'
 import { answerOf, json, replayedHeaders, unexpected } from './answers.js'
 import {
   badCursor,

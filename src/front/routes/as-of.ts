@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
-import type { Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import type { StrandThen, StrandThenOutcome } from '../protocol/graph-messages.js'
-import type { RecordQuery } from '../protocol/record-messages.js'
-import { Cursor } from '../wire/primitives.js'
-import { StrandAsOf } from '../wire/strand.js'
+import type { Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import type { StrandThen, StrandThenOutcome } from '../../protocol/graph-messages.js'
+import type { RecordQuery } from '../../protocol/record-messages.js'
+import { Cursor } from '../../wire/primitives.js'
+import { StrandAsOf } from '../../wire/strand.js'
 import { unexpected } from './answers.js'
 import {
   badCursor,

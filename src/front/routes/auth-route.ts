@@ -1,8 +1,8 @@
-import type { DeviceClaim } from '../auth/device-token.js'
-import type { TokenClaims } from '../auth/jwt.js'
-import type { PublicJwk } from '../auth/jwt-key.js'
-import type { Namespace } from '../auth/namespace.js'
-import type { OauthProvider, OauthProviderName, OauthSecrets } from '../auth/oauth.js'
+import type { DeviceClaim } from '../../auth/device-token.js'
+import type { TokenClaims } from '../../auth/jwt.js'
+import type { PublicJwk } from '../../auth/jwt-key.js'
+import type { Namespace } from '../../auth/namespace.js'
+import type { OauthProvider, OauthProviderName, OauthSecrets } from '../../auth/oauth.js'
 import type {
   AssertionCredential,
   CreationOptions,
@@ -12,13 +12,13 @@ import type {
   RegistrationCredential,
   RequestOptions,
   VerifiedAssertion,
-} from '../auth/passkey.js'
-import type { SignInReason } from '../auth/sign-in-failure.js'
-import type { AllowedRedirect } from '../auth/redirect.js'
-import type { Refusal } from '../base/errors.js'
-import type { RandomBytes } from '../base/random.js'
-import type { AuthAnswer, AuthOrigin, AuthUser, Change, Lookup, SignedIn } from '../protocol/auth-messages.js'
-import type { Verification } from '../protocol/password-tasks.js'
+} from '../../auth/passkey.js'
+import type { SignInReason } from '../../auth/sign-in-failure.js'
+import type { AllowedRedirect } from '../../auth/redirect.js'
+import type { Refusal } from '../../base/errors.js'
+import type { RandomBytes } from '../../base/random.js'
+import type { AuthAnswer, AuthOrigin, AuthUser, Change, Lookup, SignedIn } from '../../protocol/auth-messages.js'
+import type { Verification } from '../../protocol/password-tasks.js'
 import type { Answer, RouteBase, RouteRequest } from './route.js'
 
 /** Who may use an auth route: anyone, the user that a token names, or a key with the namespace's admin scope. */
@@ -95,7 +95,7 @@ export interface Passwords {
   verify(password: string, encoded: string | undefined): Promise<Verification | Refusal>
 }
 
-/** One guess at a password (src/dispatch/login-gate.ts). */
+/** One guess at a password (src/dispatch/duties/login-gate.ts). */
 export interface PasswordAttempt<State, Value> {
   look(): Promise<
     { kind: 'open'; failures: number; state: State } | { kind: 'answered'; answer: Value | Refusal }

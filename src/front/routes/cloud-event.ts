@@ -1,6 +1,6 @@
-import { refuse, type Refusal } from '../base/errors.js'
-import type { EventHead } from '../protocol/record-messages.js'
-import { isJsonData, mediaTypeOf } from '../wire/media-type.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import type { EventHead } from '../../protocol/record-messages.js'
+import { isJsonData, mediaTypeOf } from '../../wire/media-type.js'
 import type { RequestHeaders } from './route.js'
 
 /*

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import type { Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import type { EdgePlace, EdgeRow } from '../protocol/graph-messages.js'
+import type { Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import type { EdgePlace, EdgeRow } from '../../protocol/graph-messages.js'
 import {
   EdgeAdded,
   EdgeBody,
@@ -11,10 +11,10 @@ import {
   edgeTypePattern,
   TraversalResult,
   type GraphEdge,
-} from '../wire/graph.js'
-import { AgentAddress, Cursor } from '../wire/primitives.js'
-import { Proposed } from '../wire/proposals.js'
-import { reader } from '../wire/validate.js'
+} from '../../wire/graph.js'
+import { AgentAddress, Cursor } from '../../wire/primitives.js'
+import { Proposed } from '../../wire/proposals.js'
+import { reader } from '../../wire/validate.js'
 import { answerOf, json, unexpected } from './answers.js'
 import { edgePage } from './graph/page.js'
 import { traverse } from './graph/traverse.js'

@@ -1,6 +1,6 @@
 import { Type, type Static } from 'typebox'
-import { limits } from '../base/limits.js'
-import { MetricValues } from '../wire/metrics.js'
+import { limits } from '../../base/limits/limits.js'
+import { MetricValues } from '../../wire/metrics.js'
 import { json } from './answers.js'
 import { faultyParameter, limitedRefusal, listQuery } from './parameters.js'
 import type { HandlerRoute, RouteContext } from './route.js'

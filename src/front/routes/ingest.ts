@@ -1,12 +1,12 @@
 import { Type } from 'typebox'
-import { refuse, refuseCoding, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import { fieldPathDetail, fieldSteps } from '../strand/field-path.js'
-import { reading, readings } from '../wire/example-values.js'
-import { IngestManySummary, IngestSummary } from '../wire/ingest.js'
-import { mediaTypeOf } from '../wire/media-type.js'
-import { AgentAddress, JsonObject } from '../wire/primitives.js'
-import { WriteResponse } from '../wire/records.js'
+import { refuse, refuseCoding, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import { fieldPathDetail, fieldSteps } from '../../strand/field-path.js'
+import { reading, readings } from '../../wire/example-values.js'
+import { IngestManySummary, IngestSummary } from '../../wire/ingest.js'
+import { mediaTypeOf } from '../../wire/media-type.js'
+import { AgentAddress, JsonObject } from '../../wire/primitives.js'
+import { WriteResponse } from '../../wire/records.js'
 import {
   agentParameter,
   agentRefusal,

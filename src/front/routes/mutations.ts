@@ -1,7 +1,7 @@
-import type { Refusal } from '../base/errors.js'
-import type { RecordAction } from '../strand/proposal.js'
-import { Proposed } from '../wire/proposals.js'
-import { MutationDone } from '../wire/records.js'
+import type { Refusal } from '../../base/errors.js'
+import type { RecordAction } from '../../strand/proposal.js'
+import { Proposed } from '../../wire/proposals.js'
+import { MutationDone } from '../../wire/records.js'
 import { authorOf, hashParameter, reachableAgent, withAccess, writeOptions } from './parameters.js'
 import type { AddressedCommand, CommandRoute, RouteRequest } from './route.js'
 

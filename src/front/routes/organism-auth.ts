@@ -1,4 +1,4 @@
-import { NamespaceInitialised } from '../wire/organisms.js'
+import { NamespaceInitialised } from '../../wire/organisms.js'
 import { json } from './answers.js'
 import type { AuthRoute } from './auth-route.js'
 import { authRoutes } from './auth/auth-routes.js'

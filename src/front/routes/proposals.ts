@@ -1,11 +1,11 @@
 import { Type } from 'typebox'
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import type { CommandOf } from '../protocol/messages.js'
-import type { ProposalPlace } from '../protocol/proposal-messages.js'
-import { parseProposalId, proposalStates, type ProposalState } from '../strand/proposal.js'
-import { AgentAddress, Cursor } from '../wire/primitives.js'
-import { ProposalPage, ProposalStateName, ProposalView } from '../wire/proposals.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import type { CommandOf } from '../../protocol/messages.js'
+import type { ProposalPlace } from '../../protocol/proposal-messages.js'
+import { parseProposalId, proposalStates, type ProposalState } from '../../strand/proposal.js'
+import { AgentAddress, Cursor } from '../../wire/primitives.js'
+import { ProposalPage, ProposalStateName, ProposalView } from '../../wire/proposals.js'
 import { answerOf, unexpected } from './answers.js'
 import {
   authorOf,

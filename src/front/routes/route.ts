@@ -1,16 +1,16 @@
 import type { TSchema } from 'typebox'
-import type { TokenClaims } from '../auth/jwt.js'
-import type { Namespace } from '../auth/namespace.js'
-import type { ErrorCode, Refusal } from '../base/errors.js'
-import type { RandomBytes } from '../base/random.js'
-import type { EventHead } from '../protocol/record-messages.js'
-import type { ApiKeyRow } from '../protocol/api-key-messages.js'
-import type { Standing } from '../protocol/proposal-messages.js'
-import type { Command, Outcome } from '../protocol/messages.js'
-import type { Signing, UserAccess } from '../protocol/command-options.js'
-import type { Scope } from '../wire/api-keys.js'
-import type { MetricFamily } from '../wire/metrics.js'
-import type { ServerInfo } from '../wire/server.js'
+import type { TokenClaims } from '../../auth/jwt.js'
+import type { Namespace } from '../../auth/namespace.js'
+import type { ErrorCode, Refusal } from '../../base/errors.js'
+import type { RandomBytes } from '../../base/random.js'
+import type { EventHead } from '../../protocol/record-messages.js'
+import type { ApiKeyRow } from '../../protocol/api-key-messages.js'
+import type { Standing } from '../../protocol/proposal-messages.js'
+import type { Command, Outcome } from '../../protocol/messages.js'
+import type { Signing, UserAccess } from '../../protocol/command-options.js'
+import type { Scope } from '../../wire/api-keys.js'
+import type { MetricFamily } from '../../wire/metrics.js'
+import type { ServerInfo } from '../../wire/server.js'
 
 /** Who asks. `agents` limits a scoped key to names and `prefix*`; empty means no limit. */
 export interface Principal {
@@ -204,7 +204,7 @@ export interface RouteBase {
    * Elsewhere they are refused.
    */
   anyQuery?: true
-  /** The codes that it answers with beside those of every route of its kind (src/http/openapi/problems.ts). */
+  /** The codes that it answers with beside those of every route of its kind (src/front/http/openapi/problems.ts). */
   errors: readonly ErrorCode[]
   docs: RouteDocs
 }
@@ -237,7 +237,7 @@ export interface HandlerRoute extends RouteBase {
   handle(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal>
 }
 
-/** An ingest stream: the body is taken as it comes (src/http/ingest/receiver.ts). */
+/** An ingest stream: the body is taken as it comes (src/front/http/ingest/receiver.ts). */
 export interface IngestRoute extends RouteBase {
   kind: 'ingest'
   toIngest(request: RouteRequest): IngestRequest | Refusal
@@ -271,7 +271,7 @@ export interface IngestRequest {
   signing?: Signing
 }
 
-/** An export that is taken in: the body is taken as it comes (src/http/import/receiver.ts). */
+/** An export that is taken in: the body is taken as it comes (src/front/http/import/receiver.ts). */
 export interface ImportRoute extends RouteBase {
   kind: 'import'
   toImport(request: RouteRequest): ImportRequest | Refusal
@@ -294,7 +294,7 @@ export interface ImportRequest {
   agentRefusal(agent: string): Refusal | undefined
 }
 
-/** An answer that is made while it is sent (src/http/export.ts). */
+/** An answer that is made while it is sent (src/front/http/export.ts). */
 export interface ExportRoute extends RouteBase {
   kind: 'export'
   toExport(request: RouteRequest): ExportRequest | Refusal
@@ -303,7 +303,7 @@ export interface ExportRoute extends RouteBase {
 /** A page for people, each with files of its own. */
 export type PageName = 'console' | 'docs'
 
-/** A file that is the same for everyone as long as the server runs (src/http/file.ts). */
+/** A file that is the same for everyone as long as the server runs (src/front/http/file.ts). */
 export interface FileRoute extends RouteBase {
   kind: 'file'
   /** The page that it belongs to. */
@@ -326,7 +326,7 @@ export interface ExportRequest {
   access?: UserAccess
 }
 
-/** A stream of server-sent events (src/http/streams/hub.ts). */
+/** A stream of server-sent events (src/front/http/streams/hub.ts). */
 export interface StreamRoute extends RouteBase {
   kind: 'stream'
   toStream(request: RouteRequest): StreamRequest | Refusal

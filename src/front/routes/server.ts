@@ -1,4 +1,4 @@
-import { ServerInfo } from '../wire/server.js'
+import { ServerInfo } from '../../wire/server.js'
 import { json } from './answers.js'
 import { limitedRefusal } from './parameters.js'
 import type { HandlerRoute } from './route.js'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import type { Refusal } from '../base/errors.js'
+import type { Refusal } from '../../base/errors.js'
 import { faultyParameter, integerQuery, reachableAgent, withAccess } from './parameters.js'
 import type { ExportRequest, ExportRoute, RouteRequest } from './route.js'
 

@@ -1,10 +1,10 @@
 import { Type } from 'typebox'
-import { refuse, type Refusal } from '../base/errors.js'
-import { limits } from '../base/limits.js'
-import { fieldPathDetail, fieldSteps } from '../strand/field-path.js'
-import { momentExpected, momentLower } from '../strand/moment.js'
-import { first, reading, second } from '../wire/example-values.js'
-import { StreamTicket } from '../wire/strand.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import { limits } from '../../base/limits/limits.js'
+import { fieldPathDetail, fieldSteps } from '../../strand/field-path.js'
+import { momentExpected, momentLower } from '../../strand/moment.js'
+import { first, reading, second } from '../../wire/example-values.js'
+import { StreamTicket } from '../../wire/strand.js'
 import { json } from './answers.js'
 import {
   agentParameter,

@@ -1,5 +1,5 @@
 import { hostname, networkInterfaces } from 'node:os'
-import { refuse, type Refusal } from '../base/errors.js'
+import { refuse, type Refusal } from '../../base/errors.js'
 import type { RequestHeaders } from './route.js'
 
 const foreign = refuse(

@@ -1,4 +1,4 @@
-import { scopes, WhoAmI } from '../wire/api-keys.js'
+import { scopes, WhoAmI } from '../../wire/api-keys.js'
 import { json } from './answers.js'
 import type { HandlerRoute, Principal } from './route.js'
 

@@ -1,12 +1,12 @@
 import type { MessagePort } from 'node:worker_threads'
-import type { License } from '../auth/license.js'
-import type { Refusal } from '../base/errors.js'
-import type { RecordLineTask } from '../dispatch/reader-pool.js'
-import type { ServerLog } from '../dispatch/server-log.js'
-import type { BoundsMemory } from '../http/bounds.js'
-import type { FrontFigures } from '../http/request-counts.js'
-import type { TicketUse } from '../http/streams/tickets.js'
-import type { HashTask, Verification, VerifyTask } from '../protocol/password-tasks.js'
+import type { License } from '../../auth/license.js'
+import type { Refusal } from '../../base/errors.js'
+import type { RecordLineTask } from '../../dispatch/pools/reader-pool.js'
+import type { ServerLog } from '../../dispatch/duties/server-log.js'
+import type { BoundsMemory } from '../../front/limits/bounds.js'
+import type { FrontFigures } from '../../front/metrics/request-counts.js'
+import type { TicketUse } from '../../front/http/streams/tickets.js'
+import type { HashTask, Verification, VerifyTask } from '../../protocol/password-tasks.js'
 import type {
   ConsistencyFound,
   ConsistencyTask,
@@ -18,11 +18,11 @@ import type {
   InclusionTask,
   RecordTask,
   TreeTask,
-} from '../protocol/reader-tasks.js'
-import type { Principal } from '../routes/route.js'
-import type { Config } from '../settings/config.js'
-import type { MetricFamily } from '../wire/metrics.js'
-import type { ServerInfo } from '../wire/server.js'
+} from '../../protocol/reader-tasks.js'
+import type { Principal } from '../../front/routes/route.js'
+import type { Config } from '../../settings/config.js'
+import type { MetricFamily } from '../../wire/metrics.js'
+import type { ServerInfo } from '../../wire/server.js'
 
 /** What the thread of a front is started with. */
 export interface FrontGiven {
@@ -55,7 +55,7 @@ interface Call<Ask, Found> {
   found: Found
 }
 
-/** Whether a login may compare its password, as the gate asks (src/dispatch/login-gate.ts). */
+/** Whether a login may compare its password, as the gate asks (src/dispatch/duties/login-gate.ts). */
 export type GateLook = { kind: 'open'; failures: number } | { kind: 'answered' }
 
 /** What a front asks the main thread. */

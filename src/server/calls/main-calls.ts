@@ -1,10 +1,10 @@
-import { refuse, type Refusal } from '../base/errors.js'
-import type { Calls, Handlers } from '../dispatch/calls.js'
-import type { Principal } from '../routes/route.js'
-import type { AuthServices } from './auth.js'
+import { refuse, type Refusal } from '../../base/errors.js'
+import type { Calls, Handlers } from '../../dispatch/calls.js'
+import type { Principal } from '../../front/routes/route.js'
+import type { AuthServices } from '../auth.js'
 import type { MainCalls, PeerCalls } from './front-messages.js'
-import type { FrontParts, Parts } from './parts.js'
-import type { Services } from './services.js'
+import type { FrontParts, Parts } from '../parts.js'
+import type { Services } from '../services.js'
 
 /** A front, as its calls see it. */
 export interface CallingFront extends Pick<Calls<MainCalls, PeerCalls>, 'call'> {

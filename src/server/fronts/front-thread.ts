@@ -1,10 +1,10 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
-import { limits } from '../base/limits.js'
-import { Calls, type Handlers } from '../dispatch/calls.js'
-import type { ShardThreads } from '../dispatch/shard-threads.js'
-import { Watchdog } from '../dispatch/watchdog.js'
-import { Heartbeat } from '../protocol/heartbeat.js'
-import type { FrontCalls, FrontGiven, MainCalls } from './front-messages.js'
+import { limits } from '../../base/limits/limits.js'
+import { Calls, type Handlers } from '../../dispatch/calls.js'
+import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
+import { Watchdog } from '../../dispatch/pools/watchdog.js'
+import { Heartbeat } from '../../protocol/heartbeat.js'
+import type { FrontCalls, FrontGiven, MainCalls } from '../calls/front-messages.js'
 
 /** What the thread of a front is started with, but for what its end in the main thread adds. */
 export type FrontStart = Omit<FrontGiven, 'kind' | 'heartbeat'>
@@ -36,7 +36,7 @@ export class FrontThread {
     this.front = start.front
     this.#listener = listener
     const workerData: FrontGiven = { ...start, kind: 'front', heartbeat: this.#heartbeat.memory }
-    const worker = new Worker(new URL('../../workers/front.js', import.meta.url), {
+    const worker = new Worker(new URL('../../../workers/front.js', import.meta.url), {
       workerData,
       name: `front-${start.front}`,
     })

@@ -1,13 +1,13 @@
-import { steadyClock } from '../base/clock.js'
-import { limits } from '../base/limits.js'
-import type { Logger } from '../base/log.js'
-import type { HttpServer } from '../http/server.js'
-import type { FrontFigures } from '../http/request-counts.js'
-import type { Config } from '../settings/config.js'
-import type { PeersTold } from './front-messages.js'
+import { steadyClock } from '../../base/clock.js'
+import { limits } from '../../base/limits/limits.js'
+import type { Logger } from '../../base/log.js'
+import type { HttpServer } from '../../front/http/server.js'
+import type { FrontFigures } from '../../front/metrics/request-counts.js'
+import type { Config } from '../../settings/config.js'
+import type { PeersTold } from '../calls/front-messages.js'
 import type { FrontStart } from './front-thread.js'
 import { FrontThread } from './front-thread.js'
-import { mainCalls, type MainCallParts } from './main-calls.js'
+import { mainCalls, type MainCallParts } from '../calls/main-calls.js'
 
 /** What the fronts beside the main thread need. */
 export interface FrontsParts {

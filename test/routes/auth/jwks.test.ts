@@ -1,6 +1,6 @@
 import { calculateJwkThumbprint, createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { jwksRoutes } from '../../../src/routes/auth/jwks.js'
+import { jwksRoutes } from '../../../src/front/routes/auth/jwks.js'
 import { register } from '../../support/auth/accounts.js'
 import { ask, leavesUnchanged, unseenSuccesses } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'

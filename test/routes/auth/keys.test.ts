@@ -1,6 +1,6 @@
 import { decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { keyRoutes } from '../../../src/routes/auth/keys.js'
+import { keyRoutes } from '../../../src/front/routes/auth/keys.js'
 import { type Account, logIn, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, takesAdminsOnly } from '../../support/auth/auth-cases.js'

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { loginRoutes } from '../../../src/routes/auth/login.js'
+import { loginRoutes } from '../../../src/front/routes/auth/login.js'
 import { linkToken, register, tryLogin, usualPassword } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'

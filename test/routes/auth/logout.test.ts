@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { logoutRoutes } from '../../../src/routes/auth/logout.js'
+import { logoutRoutes } from '../../../src/front/routes/auth/logout.js'
 import { type Account, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused, takesUsersOnly } from '../../support/auth/auth-cases.js'

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { magicLinkRoutes } from '../../../src/routes/auth/magic-link.js'
+import { magicLinkRoutes } from '../../../src/front/routes/auth/magic-link.js'
 import { linkToken, logIn, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { callAs } from '../../support/http/call-as.js'

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { meRoutes } from '../../../src/routes/auth/me.js'
+import { meRoutes } from '../../../src/front/routes/auth/me.js'
 import { type Account, logIn, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused, refusesOtherBodies, takesUsersOnly } from '../../support/auth/auth-cases.js'

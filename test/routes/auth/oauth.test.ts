@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { oauthRoutes } from '../../../src/routes/auth/oauth.js'
+import { oauthRoutes } from '../../../src/front/routes/auth/oauth.js'
 import { linkToken, register, tally, tryLogin, usualPassword } from '../../support/auth/accounts.js'
 import { ask, leavesUnchanged, noteSuccess, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused } from '../../support/auth/auth-cases.js'

@@ -1,7 +1,7 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { passkeyRoutes } from '../../../src/routes/auth/passkeys.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import { passkeyRoutes } from '../../../src/front/routes/auth/passkeys.js'
 import { type Account, linkToken, outcomeOf, register, tally, tryLogin } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import {

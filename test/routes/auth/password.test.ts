@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { passwordRoutes } from '../../../src/routes/auth/password.js'
+import { passwordRoutes } from '../../../src/front/routes/auth/password.js'
 import {
   type Account,
   linkToken,

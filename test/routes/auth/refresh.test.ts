@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { refreshRoutes } from '../../../src/routes/auth/refresh.js'
+import { refreshRoutes } from '../../../src/front/routes/auth/refresh.js'
 import { logIn, outcomeOf, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'

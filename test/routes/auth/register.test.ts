@@ -1,6 +1,6 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { registerRoutes } from '../../../src/routes/auth/register.js'
+import { registerRoutes } from '../../../src/front/routes/auth/register.js'
 import { tryLogin, usualPassword } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'

@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { revokeRoutes } from '../../../src/routes/auth/revoke.js'
+import { revokeRoutes } from '../../../src/front/routes/auth/revoke.js'
 import { type Account, outcomeOf, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused, takesUsersOnly } from '../../support/auth/auth-cases.js'

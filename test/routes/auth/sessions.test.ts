@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { sessionRoutes } from '../../../src/routes/auth/sessions.js'
+import { sessionRoutes } from '../../../src/front/routes/auth/sessions.js'
 import { type Account, linkToken, logIn, outcomeOf, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused, takesUsersOnly } from '../../support/auth/auth-cases.js'

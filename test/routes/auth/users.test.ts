@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { userRoutes } from '../../../src/routes/auth/users.js'
+import { userRoutes } from '../../../src/front/routes/auth/users.js'
 import {
   type Account,
   linkToken,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { verifyEmailRoutes } from '../../../src/routes/auth/verify-email.js'
+import { verifyEmailRoutes } from '../../../src/front/routes/auth/verify-email.js'
 import { linkToken, logIn, register } from '../../support/auth/accounts.js'
 import { ask, unseenSuccesses } from '../../support/http/answers.js'
 import { auditsOf, refused, refusesOtherBodies } from '../../support/auth/auth-cases.js'

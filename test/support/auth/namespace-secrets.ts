@@ -1,5 +1,5 @@
 import { expect } from 'vitest'
-import { authRoutes } from '../../../src/routes/auth/auth-routes.js'
+import { authRoutes } from '../../../src/front/routes/auth/auth-routes.js'
 import { usualPassword, type Account } from './accounts.js'
 import { ask } from '../http/answers.js'
 import { SoftAuthenticator } from './authenticator.js'

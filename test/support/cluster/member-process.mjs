@@ -3,11 +3,11 @@
  * clock. As long as its lease holds it answers, every few milliseconds. It leaves at SIGTERM.
  */
 import { machineClock } from '../../../dist/src/base/machine-clock.js'
-import { assign } from '../../../dist/src/dispatch/cluster/assignment.js'
-import { Membership, NameTaken } from '../../../dist/src/dispatch/cluster/membership.js'
-import { NodeTable } from '../../../dist/src/outbound/cluster/nodes.js'
-import { Session } from '../../../dist/src/outbound/cluster/session.js'
-import { statementsOf } from '../../../dist/src/outbound/cluster/statements.js'
+import { assign } from '../../../dist/src/cluster/members/assignment.js'
+import { Membership, NameTaken } from '../../../dist/src/cluster/members/membership.js'
+import { NodeTable } from '../../../dist/src/cluster/database/nodes.js'
+import { Session } from '../../../dist/src/cluster/database/session.js'
+import { statementsOf } from '../../../dist/src/cluster/database/statements.js'
 import { LeaseMemory } from '../../../dist/src/protocol/lease-memory.js'
 
 const [urls, tables, node, leaseText] = process.argv.slice(2)

@@ -1,4 +1,4 @@
-import { type ClusterStatements, statementsOf } from '../../../src/outbound/cluster/statements.js'
+import { type ClusterStatements, statementsOf } from '../../../src/cluster/database/statements.js'
 import {
   type Breaches,
   gap,

@@ -1,4 +1,4 @@
-import type { SegmentRegister, StoredSegment } from '../../../src/outbound/cluster/register.js'
+import type { SegmentRegister, StoredSegment } from '../../../src/cluster/database/register.js'
 import { eventually } from '../eventually.js'
 import { type Breaches, type RegisterRound, segmentOf } from './register-rounds.js'
 import type { Ways } from './rig.js'

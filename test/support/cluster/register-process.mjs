@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
-import { SegmentRegister } from '../../../dist/src/outbound/cluster/register.js'
-import { statementsOf } from '../../../dist/src/outbound/cluster/statements.js'
+import { SegmentRegister } from '../../../dist/src/cluster/database/register.js'
+import { statementsOf } from '../../../dist/src/cluster/database/statements.js'
 
 const [urls, tables, shardText, name, countText] = process.argv.slice(2)
 const shard = Number(shardText)

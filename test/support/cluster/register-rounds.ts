@@ -3,8 +3,8 @@ import {
   type AppendOutcome,
   SegmentRegister,
   type StoredSegment,
-} from '../../../src/outbound/cluster/register.js'
-import type { ClusterStatements } from '../../../src/outbound/cluster/statements.js'
+} from '../../../src/cluster/database/register.js'
+import type { ClusterStatements } from '../../../src/cluster/database/statements.js'
 import { eventually } from '../eventually.js'
 import type { Rig, Ways } from './rig.js'
 import type { AnswerFilter } from './tcp-proxy.js'

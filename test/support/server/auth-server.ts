@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { issueLicense as sign } from '../../../dist/src/auth/license.js'
 import { pooledRandom } from '../../../dist/src/base/random.js'
-import { openAuthority } from '../../../dist/src/data-directory/license-authority.js'
+import { openAuthority } from '../../../dist/src/data/license-authority.js'
 import { startServer, type TestServer, type TestServerOptions } from './server.js'
 
 /** A license key of the authority of `dataDir`, which is made when there is none; as `license issue` prints it. */

@@ -2,7 +2,7 @@
  * Closes pools of threads while their threads start, over and over: `node ending-pools.mjs ROUNDS`. Prints `fine` at its end.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { ThreadPool } from '../../../dist/src/dispatch/thread-pool.js'
+import { ThreadPool } from '../../../dist/src/dispatch/pools/thread-pool.js'
 
 // Of many modules, so that loading them takes a while.
 const file = new URL('../../../dist/workers/stores.js', import.meta.url)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pooledRandom } from '../../../dist/src/base/random.js'
 import { readConfig } from '../../../dist/src/settings/config.js'
-import { openDataDirectory } from '../../../dist/src/data-directory/data-directory.js'
+import { openDataDirectory } from '../../../dist/src/data/directory.js'
 import { serve } from '../../../dist/src/main.js'
 import { testRootKey, type ServerAddress } from './server.js'
 

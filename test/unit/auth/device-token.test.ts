@@ -6,7 +6,7 @@ import {
   isDeviceOf,
 } from '../../../src/auth/device-token.js'
 import { encodeRefreshToken, refreshKey } from '../../../src/auth/refresh-token.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 
 const seed = Buffer.alloc(32, 1)
 const key = deviceKey(seed)

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { fc } from '../../support/fast-check.js'
 import { grantOfPolicies, grantOfText, grantTooLarge, type Grant } from '../../../src/auth/grant.js'
 import { grantBytesAtMost, grantFor, type Policy, type PolicyClaims } from '../../../src/auth/row-policy.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import { canonicalJson } from '../../../src/strand/json.js'
 
 const claims = (user_metadata: object = {}): PolicyClaims => ({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { takeRoom } from '../../../src/auth/mail-room.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 
 const { mailsPerKindMax, mailsPerKindEveryMs } = limits
 const start = 1_700_000_000_000

@@ -19,7 +19,7 @@ import { sumOfMetric } from '../../../bench/server.mjs'
 import { against, median, rounded } from '../../../bench/statistics.mjs'
 import { rawRequests, readWrkOutput } from '../../../bench/wrk.mjs'
 import { checkCounts } from '../../../bench/writers.mjs'
-import { shardOf } from '../../../src/base/placement.js'
+import { shardOf } from '../../../src/strand/placement.js'
 import { shardsMax } from '../../../src/settings/shards.js'
 
 describe('median', () => {

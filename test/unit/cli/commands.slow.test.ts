@@ -17,7 +17,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openDataDirectory } from '../../../src/data-directory/data-directory.js'
+import { openDataDirectory } from '../../../src/data/directory.js'
 
 const built = fileURLToPath(new URL('../../../dist/program/strandfast.js', import.meta.url))
 

@@ -6,8 +6,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { checkLicense } from '../../../src/auth/license.js'
-import { openDataDirectory } from '../../../src/data-directory/data-directory.js'
-import { authorityPublicKey, openAuthority } from '../../../src/data-directory/license-authority.js'
+import { openDataDirectory } from '../../../src/data/directory.js'
+import { authorityPublicKey, openAuthority } from '../../../src/data/license-authority.js'
 
 const built = fileURLToPath(new URL('../../../dist/program/strandfast.js', import.meta.url))
 const seedFile = 'license-authority.seed'

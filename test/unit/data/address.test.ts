@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { dropAddress, findServer, noteAddress } from '../../../src/data-directory/address.js'
-import { lockDirectory } from '../../../src/data-directory/lock.js'
+import { dropAddress, findServer, noteAddress } from '../../../src/data/address.js'
+import { lockDirectory } from '../../../src/data/lock.js'
 
 let dataDir: string
 

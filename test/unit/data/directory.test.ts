@@ -21,8 +21,8 @@ import {
   type DataDirectorySettings,
   freeBytes,
   openDataDirectory,
-} from '../../../src/data-directory/data-directory.js'
-import { fingerprintOf } from '../../../src/data-directory/seed-fingerprint.js'
+} from '../../../src/data/directory.js'
+import { fingerprintOf } from '../../../src/data/seed-fingerprint.js'
 
 let folder: string
 let dataDir: string
@@ -66,7 +66,7 @@ function refusal(settings: Omit<DataDirectorySettings, 'dataDir'> = {}): string 
 
 /** Starts a process that opens the data directory and holds it until it is ended. @returns once it says how it went */
 async function openInChild(): Promise<{ child: ChildProcess; said: string }> {
-  const built = fileURLToPath(new URL('../../../dist/src/data-directory/data-directory.js', import.meta.url))
+  const built = fileURLToPath(new URL('../../../dist/src/data/directory.js', import.meta.url))
   const program = `
     const { openDataDirectory } = await import(${JSON.stringify(built)})
     const opening = openDataDirectory({ dataDir: ${JSON.stringify(dataDir)} }, (count) => Buffer.alloc(count, 7))

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { endedIncarnation, noteIncarnation } from '../../../src/data-directory/last-start.js'
+import { endedIncarnation, noteIncarnation } from '../../../src/data/last-start.js'
 
 describe('the last start on the directory of a node', () => {
   let folder: string

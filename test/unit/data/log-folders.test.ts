@@ -16,7 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { placeLogs, removeStore } from '../../../src/data-directory/log-folders.js'
+import { placeLogs, removeStore } from '../../../src/data/log-folders.js'
 
 let folder: string
 let dataDir: string

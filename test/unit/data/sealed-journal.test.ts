@@ -13,7 +13,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { pooledRandom } from '../../../src/base/random.js'
-import { SealedJournal } from '../../../src/data-directory/sealed-journal.js'
+import { SealedJournal } from '../../../src/data/sealed-journal.js'
 
 let directory = ''
 let path = ''

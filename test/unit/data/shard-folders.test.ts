@@ -11,14 +11,14 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openDataDirectory, openIdleDirectory } from '../../../src/data-directory/data-directory.js'
-import { type Format, parseFormatOf, readFormat, writeFormat } from '../../../src/data-directory/format.js'
+import { openDataDirectory, openIdleDirectory } from '../../../src/data/directory.js'
+import { type Format, parseFormatOf, readFormat, writeFormat } from '../../../src/data/format.js'
 import {
   beginBuild,
   settleFolders,
   shardFolder,
   switchOver,
-} from '../../../src/data-directory/shard-folders.js'
+} from '../../../src/data/shard-folders.js'
 
 let path: string
 

@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { distrust } from '../../../src/data-directory/trust.js'
+import { distrust } from '../../../src/data/trust.js'
 import { startCommand } from '../../support/server/backup.js'
 
 const FOREIGN = 12_345

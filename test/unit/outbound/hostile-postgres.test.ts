@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { Session } from '../../../src/outbound/cluster/session.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import { Session } from '../../../src/cluster/database/session.js'
 import { connectPostgres } from '../../../src/outbound/postgres.js'
 import { fc } from '../../support/fast-check.js'
 import { message, ready, rowsOf, startFakePostgres } from '../../support/postgres/fake-postgres.js'

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { OutboxMessage } from '../../../src/auth/outbox-message.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import { createLogger } from '../../../src/base/log.js'
 import { type MailServer, smtpServer } from '../../../src/outbound/mail.js'
 import { MailSender, type MailOutbox } from '../../../src/outbound/mail-sender.js'

@@ -4,10 +4,10 @@ import { connect, Server } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Control, controlPath } from '../../../src/backup/control.js'
+import { Control, controlPath } from '../../../src/data/backup/control.js'
 import { createLogger } from '../../../src/base/log.js'
-import { nodeDoor } from '../../../src/door/node.js'
-import { listenForLinks } from '../../../src/outbound/link/sockets.js'
+import { nodeDoor } from '../../../src/front/door/node.js'
+import { listenForLinks } from '../../../src/cluster/links/sockets.js'
 
 // As the system says where it cannot take a connection, such as for want of memory: rare, and so not to be had on demand.
 describe('a listener whose system fails to take a connection', () => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { Command } from '../../../src/protocol/messages.js'
-import { ApiKeys } from '../../../src/http/auth/api-keys.js'
+import { ApiKeys } from '../../../src/front/http/auth/api-keys.js'
 import { standingsBy } from '../../../src/server/standings.js'
 import { TestShard } from '../../support/shard/shard.js'
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it, vi } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import { createLogger } from '../../../src/base/log.js'
 import { ServerState } from '../../../src/server/state.js'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { ShardLink } from '../../../src/dispatch/shard-link.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import { ShardLink } from '../../../src/dispatch/links/shard-link.js'
 import { encodeOutcomes, type FrontFrame } from '../../../src/protocol/frame.js'
 import type { Notice } from '../../../src/protocol/notices.js'
 import { noFigures } from '../../../src/protocol/shard-figures.js'

@@ -2,8 +2,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { beginningFault, structureFault, type PageUse } from '../../../src/base/lmdb-file.js'
-import { storeFault } from '../../../src/data-directory/store-fault.js'
+import { beginningFault, structureFault, type PageUse } from '../../../src/store-files/lmdb-file.js'
+import { storeFault } from '../../../src/data/store-fault.js'
 import { commitDurably, openEnvironment } from '../../../workers/store/environment.js'
 
 const PAGE_BYTES = 4_096

@@ -1,8 +1,8 @@
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import { isOrganismId, organismNamespace, rootNamespace } from '../../../src/auth/namespace.js'
-import type { AuthKind } from '../../../workers/store/auth-rows.js'
-import { authKey } from '../../../workers/store/auth-table.js'
+import type { AuthKind } from '../../../workers/store/tables/auth-rows.js'
+import { authKey } from '../../../workers/store/tables/auth-table.js'
 
 const kinds: AuthKind[] = [
   'user',

@@ -2,7 +2,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } fro
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { structureFault } from '../../../src/base/lmdb-file.js'
+import { structureFault } from '../../../src/store-files/lmdb-file.js'
 import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
 
 /*

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { structureFault } from '../../../src/base/lmdb-file.js'
+import { structureFault } from '../../../src/store-files/lmdb-file.js'
 import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
 import { Preallocation } from '../../../workers/store/preallocation.js'
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Command } from '../../../src/protocol/messages.js'
-import { blockKey } from '../../../workers/store/tables.js'
+import { blockKey } from '../../../workers/store/tables/tables.js'
 import { TestShard, appendNumber, codeOf, replyOf, signed } from '../../support/shard/shard.js'
 
 let shard: TestShard

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import { type Hlc, HlcClock, compareHlc, formatHlc, parseHlc, zeroHlc } from '../../../src/strand/hlc.js'
 import { momentLower, momentUpper } from '../../../src/strand/moment.js'
 

@@ -1,6 +1,6 @@
 // @run on the built program
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import { sayWhere } from '../../../src/strand/json-fault.js'
 import { brokenJson, readJson } from '../../../src/strand/json.js'
 import { fc } from '../../support/fast-check.js'

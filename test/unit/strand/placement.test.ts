@@ -1,6 +1,6 @@
 import { fc } from '../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { shardOf } from '../../../src/base/placement.js'
+import { shardOf } from '../../../src/strand/placement.js'
 
 describe('the shard that owns an agent', () => {
   // Frozen: another answer would look for the strands of a data directory where they are not.

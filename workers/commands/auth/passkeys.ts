@@ -1,7 +1,7 @@
 import { counterGrows, passkeyAmr } from '../../../src/auth/passkey.js'
 import { decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey-decoys.js'
 import { refuse, type Refusal } from '../../../src/base/errors.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { recordFailure } from '../../auth/failures.js'
 import { putMail } from '../../auth/outbox.js'

@@ -1,6 +1,6 @@
 import { metadataRefusal } from '../../../src/auth/metadata.js'
 import type { Refusal } from '../../../src/base/errors.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import type { AuthAnswer, ChangeOf, ListedUser, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { dropIdentities } from '../../auth/identities.js'
 import { dropLinks } from '../../auth/links.js'

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util'
 import { asBuffer } from '../../../src/base/bytes.js'
-import type { AgentRow } from '../agent.js'
-import type { CheckedTable } from '../checked-table.js'
+import type { AgentRow } from '../tables/agent.js'
+import type { CheckedTable } from '../tables/checked-table.js'
 import type { Environment } from '../environment.js'
-import { edgeAt, edgeRowCounts } from '../edges.js'
-import { findProposal, openProposalCount } from '../proposals.js'
-import type { StoredRecord } from '../record-codec.js'
-import { recordBySeq } from '../records.js'
-import { mutationKey, runKey } from '../tables.js'
+import { edgeAt, edgeRowCounts } from '../tables/edges.js'
+import { findProposal, openProposalCount } from '../tables/proposals.js'
+import type { StoredRecord } from '../tables/record-codec.js'
+import { recordBySeq } from '../tables/records.js'
+import { mutationKey, runKey } from '../tables/tables.js'
 
 /** An agent as the tables know it. */
 export interface CheckedAgent {

@@ -1,7 +1,7 @@
-import { agentRowOf } from '../agent.js'
-import type { CheckedTable } from '../checked-table.js'
+import { agentRowOf } from '../tables/agent.js'
+import type { CheckedTable } from '../tables/checked-table.js'
 import type { Environment } from '../environment.js'
-import { openProposalCount } from '../proposals.js'
+import { openProposalCount } from '../tables/proposals.js'
 
 /** Faults of tables that no single strand shows: counts that must agree, and rows that must be JSON. */
 export function* tableFaults(environment: Environment): Generator<string> {

@@ -1,6 +1,6 @@
 import type { Database } from 'lmdb'
 import { assert } from '../../../src/base/assert.js'
-import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../../src/base/row-checksum.js'
+import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../../src/store-files/row-checksum.js'
 
 /** The named database that holds the index: binary keys and values. */
 export type HashDatabase = Database<Buffer, Buffer>

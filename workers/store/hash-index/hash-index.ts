@@ -15,7 +15,7 @@ import { HashMemtable } from './memtable.js'
 import { HashMerge } from './merge.js'
 import { HashRunWriter } from './run-writer.js'
 import { collectFromRun, loadRun, newestInRun, type HashRun } from './run.js'
-import { importedBlocksFrom, isImportedBlock, packLocation, unpackLocation } from '../tables.js'
+import { importedBlocksFrom, isImportedBlock, packLocation, unpackLocation } from '../tables/tables.js'
 
 /** Sizes of an index; the defaults fit a shard, tests make them small. */
 export interface HashIndexOptions {

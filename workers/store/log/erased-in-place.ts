@@ -1,5 +1,5 @@
 import { assert } from '../../../src/base/assert.js'
-import { blockCount, eraseAt, recordAt } from '../record-codec.js'
+import { blockCount, eraseAt, recordAt } from '../tables/record-codec.js'
 import type { RowChange } from './row-change.js'
 
 /*

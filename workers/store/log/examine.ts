@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { logFolder } from '../../../src/base/log-folder.js'
+import { logFolder } from '../../../src/store-files/log-folder.js'
 import { openEnvironment } from '../environment.js'
-import { isOfCluster } from './cluster-reader.js'
+import { isOfCluster } from '../replica/cluster-reader.js'
 import { FileLog } from './file-log.js'
 import { readPosition } from './position.js'
 

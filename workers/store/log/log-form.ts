@@ -4,7 +4,7 @@ import {
   type CheckpointPartPlace,
   decodeCheckpointHead,
   decodeCheckpointPart,
-} from './cluster-checkpoint.js'
+} from '../replica/cluster-checkpoint.js'
 import {
   type ClusterHeader,
   type ClusterKeys,
@@ -12,7 +12,7 @@ import {
   headerOf,
   type Reading,
   type ReadSegment,
-} from './cluster-segment.js'
+} from '../replica/cluster-segment.js'
 import type { RowChange } from './row-change.js'
 
 /** The form in which a log is written; each function throws an Error for what a node of the cluster did not write. */

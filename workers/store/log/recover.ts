@@ -1,6 +1,6 @@
 import { commitDurably, openEnvironment } from '../environment.js'
 import { Preallocation } from '../preallocation.js'
-import { indexStore } from '../store-indexes.js'
+import { indexStore } from '../tables/store-indexes.js'
 import { Memtable } from './memtable.js'
 import { type OpenLog, ShardLog } from './shard-log.js'
 

@@ -12,8 +12,8 @@ import {
   type StoredRecord,
   viewAt,
   writeLasting,
-} from '../record-codec.js'
-import { blockKey, runKey } from '../tables.js'
+} from '../tables/record-codec.js'
+import { blockKey, runKey } from '../tables/tables.js'
 import { newlyErased } from './erased-in-place.js'
 import { changeBytes, decodeChanges, encodeChanges, type RowChange, writeHead } from './row-change.js'
 import { tableIds } from './table-ids.js'

@@ -1,4 +1,4 @@
-import type { TableName } from '../../../src/base/store-tables.js'
+import type { TableName } from '../../../src/store-files/store-tables.js'
 
 /*
  * The tables whose rows are in the log, by the number that stands for them in a segment (docs/adr/0041-one-log.md).

@@ -1,16 +1,16 @@
 import type { Transaction } from 'lmdb'
 import { assert } from '../../../src/base/assert.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import type { LogAnswer } from '../../../src/protocol/cluster-log-messages.js'
 import { openEnvironment, type Environment } from '../environment.js'
 import { encodeCheckpointHead, encodeCheckpointPart } from './cluster-checkpoint.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import type { LogPosition } from './file-log.js'
+import type { LogPosition } from '../log/file-log.js'
 import type { LogLine } from './log-line.js'
 import type { LastCheckpoint } from './node-store.js'
-import { readPosition } from './position.js'
+import { readPosition } from '../log/position.js'
 import { replicatedRows } from './replicated-rows.js'
-import { changeBytes, type RowChange } from './row-change.js'
+import { changeBytes, type RowChange } from '../log/row-change.js'
 
 /** What a writer of checkpoints works with. */
 export interface CheckpointParts {

@@ -3,7 +3,7 @@ import { assert } from '../../../src/base/assert.js'
 import { deriveSeed } from '../../../src/strand/keys.js'
 import { seal, unseal } from '../../../src/strand/seal.js'
 import type { ClusterKeys, ClusterSecret } from './cluster-segment.js'
-import { decodeChanges, encodeChanges, type RowChange } from './row-change.js'
+import { decodeChanges, encodeChanges, type RowChange } from '../log/row-change.js'
 
 /*
  * A checkpoint of a shard: all rows of its replicated tables but blocks, as they were behind one segment. Its parts from 1

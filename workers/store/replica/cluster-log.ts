@@ -1,5 +1,5 @@
 import { assert } from '../../../src/base/assert.js'
-import { fencedMessage, heldMessage, lostLogMessage } from '../../../src/base/fenced.js'
+import { fencedMessage, heldMessage, lostLogMessage } from '../../../src/protocol/fenced.js'
 import type { LogAnswer, SegmentRewrite, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 import { ClusterReader } from './cluster-reader.js'
 import {
@@ -12,15 +12,15 @@ import {
   headerOf,
   noWriter,
 } from './cluster-segment.js'
-import { erasedPlaces } from './erased-in-place.js'
-import type { LogPosition } from './file-log.js'
+import { erasedPlaces } from '../log/erased-in-place.js'
+import type { LogPosition } from '../log/file-log.js'
 import { type LogLine, MissingSegment } from './log-line.js'
-import { isImportedBlock } from '../tables.js'
-import type { RowOf } from './record-check.js'
-import { decodeChanges, type RowChange } from './row-change.js'
-import { bodied, eraseInRows } from './segment-blocks.js'
-import type { Segment, SegmentContent } from './segment.js'
-import type { SegmentLog } from './segment-log.js'
+import { isImportedBlock } from '../tables/tables.js'
+import type { RowOf } from '../log/record-check.js'
+import { decodeChanges, type RowChange } from '../log/row-change.js'
+import { bodied, eraseInRows } from '../log/segment-blocks.js'
+import type { Segment, SegmentContent } from '../log/segment.js'
+import type { SegmentLog } from '../log/segment-log.js'
 
 /** Whose log it is. */
 export interface ClusterLogParts extends ClusterSecret {

@@ -1,13 +1,13 @@
 import type { CheckpointPlace } from './cluster-checkpoint.js'
 import { type ClusterKeys, type NextBlocks, type Writer } from './cluster-segment.js'
-import type { LogPosition } from './file-log.js'
-import { clusterForm, type LogForm } from './log-form.js'
+import type { LogPosition } from '../log/file-log.js'
+import { clusterForm, type LogForm } from '../log/log-form.js'
 import type { LogLine } from './log-line.js'
-import { RecordCheck, type RowOf } from './record-check.js'
+import { RecordCheck, type RowOf } from '../log/record-check.js'
 import type { SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
-import { importedBlocksFrom } from '../tables.js'
-import { changeBytes, encodeChanges, type RowChange } from './row-change.js'
-import type { Segment } from './segment.js'
+import { importedBlocksFrom } from '../tables/tables.js'
+import { changeBytes, encodeChanges, type RowChange } from '../log/row-change.js'
+import type { Segment } from '../log/segment.js'
 
 const HASH_BYTES = 32
 /** In a position of a cluster's log the offset is the number of the segment, and files have numbers from 1 on. */

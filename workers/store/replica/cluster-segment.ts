@@ -1,16 +1,16 @@
 import { createHmac, hash, timingSafeEqual } from 'node:crypto'
 import { assert } from '../../../src/base/assert.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import type { RandomBytes } from '../../../src/base/random.js'
-import { ROW_CHECKSUM_BYTES } from '../../../src/base/row-checksum.js'
+import { ROW_CHECKSUM_BYTES } from '../../../src/store-files/row-checksum.js'
 import type { SegmentPart, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 import { deriveSeed } from '../../../src/strand/keys.js'
 import { seal, unseal } from '../../../src/strand/seal.js'
-import { runKey } from '../tables.js'
-import type { RecordCheck } from './record-check.js'
-import { decodeChanges, type RowChange } from './row-change.js'
-import { bodied, bytesOf, type CommitmentOf, decodeBlocks, encodeBlocks } from './segment-blocks.js'
-import { tableIds } from './table-ids.js'
+import { runKey } from '../tables/tables.js'
+import type { RecordCheck } from '../log/record-check.js'
+import { decodeChanges, type RowChange } from '../log/row-change.js'
+import { bodied, bytesOf, type CommitmentOf, decodeBlocks, encodeBlocks } from '../log/segment-blocks.js'
+import { tableIds } from '../log/table-ids.js'
 
 /*
  * A segment of a shard as the database of a cluster has it: a header of lines, whose HMAC under a key from the master seed

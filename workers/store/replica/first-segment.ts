@@ -1,4 +1,4 @@
-import { importedBlocksFrom } from '../tables.js'
+import { importedBlocksFrom } from '../tables/tables.js'
 import { type ClusterSecret, encodeClusterSegment, noWriter } from './cluster-segment.js'
 
 /** Segment 0 of a shard's log in a cluster, as it is stored. */

@@ -1,8 +1,8 @@
 import type { CheckpointPlace } from './cluster-checkpoint.js'
 import type { ClusterReader } from './cluster-reader.js'
-import type { LogPosition } from './file-log.js'
-import type { Segment } from './segment.js'
-import type { SegmentLog } from './segment-log.js'
+import type { LogPosition } from '../log/file-log.js'
+import type { Segment } from '../log/segment.js'
+import type { SegmentLog } from '../log/segment-log.js'
 
 /** The log of a shard as somebody has it who only reads it. */
 export class FollowedLog implements SegmentLog<LogPosition> {

@@ -1,18 +1,18 @@
 import { assert } from '../../../src/base/assert.js'
 import { steadyClock } from '../../../src/base/clock.js'
-import { limits } from '../../../src/base/limits.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import { machineClock } from '../../../src/base/machine-clock.js'
 import type { SegmentName } from '../../../src/protocol/cluster-log-messages.js'
 import { commitDurably, type Environment, openEnvironment } from '../environment.js'
 import { Preallocation } from '../preallocation.js'
 import { Scrubber } from '../scrubber.js'
-import { indexStore } from '../store-indexes.js'
+import { indexStore } from '../tables/store-indexes.js'
 import type { ClusterReader } from './cluster-reader.js'
 import type { Writer } from './cluster-segment.js'
 import { FollowedLog } from './followed-log.js'
-import { Memtable } from './memtable.js'
+import { Memtable } from '../log/memtable.js'
 import { type Found, type NodeStore, bringUp, readerOf } from './node-store.js'
-import { ShardLog } from './shard-log.js'
+import { ShardLog } from '../log/shard-log.js'
 
 /** How far a store is that follows its shard's log. */
 export interface Followed {

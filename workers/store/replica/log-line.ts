@@ -1,7 +1,7 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { assert } from '../../../src/base/assert.js'
-import { lostLogMessage } from '../../../src/base/fenced.js'
-import { limits } from '../../../src/base/limits.js'
+import { lostLogMessage } from '../../../src/protocol/fenced.js'
+import { limits } from '../../../src/base/limits/limits.js'
 import {
   isLogAnswer,
   type LogAnswer,

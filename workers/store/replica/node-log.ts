@@ -5,7 +5,7 @@ import { ClusterLog } from './cluster-log.js'
 import type { ClusterSecret } from './cluster-segment.js'
 import { LogLine } from './log-line.js'
 import { bringUp } from './node-store.js'
-import type { OpenLog } from './shard-log.js'
+import type { OpenLog } from '../log/shard-log.js'
 
 /** What a node's shard needs for its log. */
 export interface NodeLogParts {

@@ -6,13 +6,13 @@ import { openEnvironment } from '../environment.js'
 import type { CheckpointHead, CheckpointPlace } from './cluster-checkpoint.js'
 import { ClusterReader, isOfCluster, type StoreBehind } from './cluster-reader.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import type { LogPosition } from './file-log.js'
+import type { LogPosition } from '../log/file-log.js'
 import { FollowedLog } from './followed-log.js'
-import { clusterForm, type LogForm } from './log-form.js'
+import { clusterForm, type LogForm } from '../log/log-form.js'
 import type { LogLine } from './log-line.js'
-import { readPosition } from './position.js'
-import { recover } from './recover.js'
-import type { RowChange } from './row-change.js'
+import { readPosition } from '../log/position.js'
+import { recover } from '../log/recover.js'
+import type { RowChange } from '../log/row-change.js'
 
 /** The last checkpoint of a shard, and what has come since. */
 export interface LastCheckpoint {

@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs'
 import type { ShardLine } from '../../../src/protocol/cluster-log-messages.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import type { LogForm } from './log-form.js'
+import type { LogForm } from '../log/log-form.js'
 import { LogLine } from './log-line.js'
 import { buildStore, lastCheckpoint } from './node-store.js'
 import { release } from './pushed-store.js'

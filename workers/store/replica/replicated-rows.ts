@@ -1,13 +1,13 @@
 import type { Transaction } from 'lmdb'
 import { assert } from '../../../src/base/assert.js'
-import { isWholeRow, ROW_CHECKSUM_BYTES } from '../../../src/base/row-checksum.js'
-import { CheckedTable } from '../checked-table.js'
+import { isWholeRow, ROW_CHECKSUM_BYTES } from '../../../src/store-files/row-checksum.js'
+import { CheckedTable } from '../tables/checked-table.js'
 import type { Environment } from '../environment.js'
-import { runsCoveredKey } from '../strand-runs.js'
-import { decodeRun, isImportedBlock } from '../tables.js'
-import { positionKey } from './position.js'
-import type { RowChange } from './row-change.js'
-import { local, tableIds } from './table-ids.js'
+import { runsCoveredKey } from '../tables/strand-runs.js'
+import { decodeRun, isImportedBlock } from '../tables/tables.js'
+import { positionKey } from '../log/position.js'
+import type { RowChange } from '../log/row-change.js'
+import { local, tableIds } from '../log/table-ids.js'
 
 /**
  * The rows that nodes have in common, as a snapshot shows them: those of all tables that are in the log. Blocks are left

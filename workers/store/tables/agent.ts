@@ -1,8 +1,8 @@
-import type { Policy } from '../../src/auth/row-policy.js'
-import { asBuffer } from '../../src/base/bytes.js'
-import type { Hlc } from '../../src/strand/hlc.js'
-import type { KeyPair } from '../../src/strand/keys.js'
-import type { Zone } from '../../src/strand/zone.js'
+import type { Policy } from '../../../src/auth/row-policy.js'
+import { asBuffer } from '../../../src/base/bytes.js'
+import type { Hlc } from '../../../src/strand/hlc.js'
+import type { KeyPair } from '../../../src/strand/keys.js'
+import type { Zone } from '../../../src/strand/zone.js'
 
 /** One agent that is open: its row, its secret key and where its strand ends. */
 export interface Agent {

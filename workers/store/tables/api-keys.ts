@@ -1,7 +1,7 @@
-import { assert } from '../../src/base/assert.js'
-import { limits } from '../../src/base/limits.js'
-import type { ApiKeyRow } from '../../src/protocol/api-key-messages.js'
-import type { Environment } from './environment.js'
+import { assert } from '../../../src/base/assert.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import type { ApiKeyRow } from '../../../src/protocol/api-key-messages.js'
+import type { Environment } from '../environment.js'
 
 /** The scoped API keys, in the order of their ids; only the first shard has any. */
 export class ApiKeyTable {

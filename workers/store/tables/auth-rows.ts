@@ -1,12 +1,12 @@
-import type { AuditType } from '../../src/auth/audit.js'
-import type { LockoutState } from '../../src/auth/lockout.js'
-import type { OauthStateRow } from '../../src/auth/oauth.js'
-import type { AuthMail } from '../../src/auth/outbox-message.js'
-import type { Ceremony, PasskeyRow } from '../../src/auth/passkey.js'
-import type { SessionRow } from '../../src/auth/session.js'
-import type { SignInMethod, SignInReason } from '../../src/auth/sign-in-failure.js'
-import type { UserRow } from '../../src/auth/user.js'
-import type { KeyEpochs, LinkPurpose } from '../../src/protocol/auth-messages.js'
+import type { AuditType } from '../../../src/auth/audit.js'
+import type { LockoutState } from '../../../src/auth/lockout.js'
+import type { OauthStateRow } from '../../../src/auth/oauth.js'
+import type { AuthMail } from '../../../src/auth/outbox-message.js'
+import type { Ceremony, PasskeyRow } from '../../../src/auth/passkey.js'
+import type { SessionRow } from '../../../src/auth/session.js'
+import type { SignInMethod, SignInReason } from '../../../src/auth/sign-in-failure.js'
+import type { UserRow } from '../../../src/auth/user.js'
+import type { KeyEpochs, LinkPurpose } from '../../../src/protocol/auth-messages.js'
 
 /** A link that works once, found by the SHA-256 of its token. */
 export interface LinkRow {

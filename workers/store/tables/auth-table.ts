@@ -1,7 +1,7 @@
-import { limits } from '../../src/base/limits.js'
-import type { Revocation } from '../../src/protocol/auth-messages.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import type { Revocation } from '../../../src/protocol/auth-messages.js'
 import type { AuthKind, AuthRows } from './auth-rows.js'
-import type { Environment } from './environment.js'
+import type { Environment } from '../environment.js'
 import { expiryKey } from './tables.js'
 
 /** A row to be written, or to be removed if it has no value. */

@@ -1,6 +1,6 @@
 import type { RangeOptions } from 'lmdb'
-import { assert } from '../../src/base/assert.js'
-import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../src/base/row-checksum.js'
+import { assert } from '../../../src/base/assert.js'
+import { ROW_CHECKSUM_BYTES, isWholeRow, rowOf } from '../../../src/store-files/row-checksum.js'
 import type { Table } from './table.js'
 
 /** The longest key that LMDB accepts with pages of 4,096 bytes; for a longer one it throws. */

@@ -1,5 +1,5 @@
-import { zeroHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { Environment } from './environment.js'
+import { zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
+import type { Environment } from '../environment.js'
 
 const key = Buffer.from('clock-floor')
 

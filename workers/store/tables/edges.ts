@@ -1,6 +1,6 @@
-import type { EdgePlace } from '../../src/protocol/graph-messages.js'
-import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
-import type { Environment } from './environment.js'
+import type { EdgePlace } from '../../../src/protocol/graph-messages.js'
+import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
+import type { Environment } from '../environment.js'
 
 /*
  * Edges, in the shard of their source. Each is found in two indexes, by its source and by its destination, which hold

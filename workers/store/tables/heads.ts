@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto'
-import { assert } from '../../src/base/assert.js'
-import { TreeHasher } from '../../src/strand/merkle.js'
+import { assert } from '../../../src/base/assert.js'
+import { TreeHasher } from '../../../src/strand/merkle.js'
 import { agentRowOf, type AgentRow } from './agent.js'
-import { openEnvironment, type Environment } from './environment.js'
+import { openEnvironment, type Environment } from '../environment.js'
 import { strandEnd } from './records.js'
 
 /** The name of an agent, and its shard. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { limits } from '../../src/base/limits.js'
-import type { IdempotentOutcome, PendingAnswer } from './write-set.js'
-import type { Environment } from './environment.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import type { IdempotentOutcome, PendingAnswer } from '../write-set.js'
+import type { Environment } from '../environment.js'
 import { expiryKey } from './tables.js'
 
 /** An answer that was given under an Idempotency-Key. */
@@ -12,7 +12,7 @@ export interface KeptAnswer {
   content?: string
   outcome: IdempotentOutcome
   expiresAtMs: number
-  /** Where the key's agent is placed (src/base/placement.ts), which the key of the row does not show. */
+  /** Where the key's agent is placed (src/strand/placement.ts), which the key of the row does not show. */
   place: number
 }
 

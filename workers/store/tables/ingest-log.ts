@@ -1,5 +1,5 @@
-import { assert } from '../../src/base/assert.js'
-import { asBuffer } from '../../src/base/bytes.js'
+import { assert } from '../../../src/base/assert.js'
+import { asBuffer } from '../../../src/base/bytes.js'
 import {
   blockCount,
   hashAt,
@@ -9,8 +9,8 @@ import {
   recordAt,
   type StoredRecord,
 } from './record-codec.js'
-import { eraseType } from '../../src/strand/record-type.js'
-import type { Environment } from './environment.js'
+import { eraseType } from '../../../src/strand/record-type.js'
+import type { Environment } from '../environment.js'
 import { readBlock } from './records.js'
 import { agentNoKey } from './tables.js'
 

@@ -1,4 +1,4 @@
-import type { Environment } from './environment.js'
+import type { Environment } from '../environment.js'
 
 /** The content of the last audit record of a type that is written only when it changes; undefined before the first. */
 export function lastTold({ meta }: Environment, type: string): string | undefined {

@@ -1,7 +1,7 @@
-import { assert } from '../../src/base/assert.js'
-import type { LoggedHead } from '../../src/strand/server-log.js'
-import type { Environment } from './environment.js'
-import { HashIndex, prefixOf, type HashIndexOptions } from './hash-index/hash-index.js'
+import { assert } from '../../../src/base/assert.js'
+import type { LoggedHead } from '../../../src/strand/server-log.js'
+import type { Environment } from '../environment.js'
+import { HashIndex, prefixOf, type HashIndexOptions } from '../hash-index/hash-index.js'
 import { packLocation, unpackLocation } from './tables.js'
 
 /** A head and the record of the log that names it. */

@@ -1,4 +1,4 @@
-import type { Environment } from './environment.js'
+import type { Environment } from '../environment.js'
 import { expiryKey } from './tables.js'
 
 /** The place of a mail in the outbox: when it is due, then its id. @returns hex */

@@ -1,5 +1,5 @@
-import type { OrganismRow } from '../../src/protocol/organism-messages.js'
-import type { Environment } from './environment.js'
+import type { OrganismRow } from '../../../src/protocol/organism-messages.js'
+import type { Environment } from '../environment.js'
 
 /** The row of an organism. */
 export function findOrganism({ organisms }: Environment, organismId: string): OrganismRow | undefined {

@@ -4,13 +4,13 @@ import type {
   ProposalRow,
   RecordMutation,
   Vote,
-} from '../../src/protocol/proposal-messages.js'
-import type { Policy } from '../../src/auth/row-policy.js'
-import { assert } from '../../src/base/assert.js'
-import { asBuffer } from '../../src/base/bytes.js'
-import { limits } from '../../src/base/limits.js'
-import type { Zone } from '../../src/strand/zone.js'
-import type { Environment } from './environment.js'
+} from '../../../src/protocol/proposal-messages.js'
+import type { Policy } from '../../../src/auth/row-policy.js'
+import { assert } from '../../../src/base/assert.js'
+import { asBuffer } from '../../../src/base/bytes.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import type { Zone } from '../../../src/strand/zone.js'
+import type { Environment } from '../environment.js'
 import type { StoredRecord } from './record-codec.js'
 import { recordBySeq } from './records.js'
 import { agentNoKey, runKey } from './tables.js'

@@ -1,6 +1,6 @@
-import type { ProposalPlace, ProposalRow } from '../../src/protocol/proposal-messages.js'
-import { assert } from '../../src/base/assert.js'
-import type { Environment } from './environment.js'
+import type { ProposalPlace, ProposalRow } from '../../../src/protocol/proposal-messages.js'
+import { assert } from '../../../src/base/assert.js'
+import type { Environment } from '../environment.js'
 import { proposalOf } from './past-proposals.js'
 import { expiryKey, runKey, seqMax } from './tables.js'
 

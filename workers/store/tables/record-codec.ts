@@ -1,7 +1,7 @@
 import { crc32 } from 'node:zlib'
-import { assert } from '../../src/base/assert.js'
-import { asBuffer } from '../../src/base/bytes.js'
-import type { Hlc } from '../../src/strand/hlc.js'
+import { assert } from '../../../src/base/assert.js'
+import { asBuffer } from '../../../src/base/bytes.js'
+import type { Hlc } from '../../../src/strand/hlc.js'
 
 /** One record as it is stored. The lines of its header (docs/FORMAT.md, Header) are made from these fields. */
 export interface StoredRecord {
@@ -19,7 +19,7 @@ export interface StoredRecord {
   salt: Uint8Array
   /** The canonical JSON text of the body, UTF-8; `null` once erased. */
   body: Uint8Array
-  /** Body and salt are destroyed; the commitment to them is in a table of its own (workers/store/erasures.ts). */
+  /** Body and salt are destroyed; the commitment to them is in a table of its own (workers/store/tables/erasures.ts). */
   erased?: true
   /** 64 bytes; absent where a later record of the same commit group seals this one. */
   signature?: Uint8Array

@@ -1,8 +1,8 @@
-import { assert } from '../../src/base/assert.js'
-import { compareHlc, type Hlc } from '../../src/strand/hlc.js'
+import { assert } from '../../../src/base/assert.js'
+import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
 import type { Table } from './table.js'
-import { isBehind, type LogPlace } from '../../src/strand/log-place.js'
-import type { Environment } from './environment.js'
+import { isBehind, type LogPlace } from '../../../src/strand/log-place.js'
+import type { Environment } from '../environment.js'
 import { blockCount, recordAt, type StoredRecord } from './record-codec.js'
 import { blockKey, isImportedBlock, placeInRun, runKey, runLength, seqMax, type FoundRun } from './tables.js'
 

@@ -1,6 +1,6 @@
 import type { Table } from './table.js'
-import type { Environment } from './environment.js'
-import { HashIndex, prefixOf } from './hash-index/hash-index.js'
+import type { Environment } from '../environment.js'
+import { HashIndex, prefixOf } from '../hash-index/hash-index.js'
 import { indexHeads } from './logged-heads.js'
 import { blockCount, hashAt } from './record-codec.js'
 import { blockKey, packLocation, unpackLocation } from './tables.js'

@@ -1,4 +1,4 @@
-import { assert } from '../../src/base/assert.js'
+import { assert } from '../../../src/base/assert.js'
 import type { CheckedTable } from './checked-table.js'
 import type { Table } from './table.js'
 import { blockCount, placedAt } from './record-codec.js'

@@ -1,4 +1,4 @@
-import { assert } from '../../src/base/assert.js'
+import { assert } from '../../../src/base/assert.js'
 
 /*
  * Keys and small values of the shard's tables: numbers big-endian, so that LMDB's byte order is their order

@@ -1,7 +1,7 @@
-import { assert } from '../../src/base/assert.js'
-import { isText, members, type Check } from '../../src/base/shape.js'
-import { isZone, type Zone } from '../../src/strand/zone.js'
-import type { Environment } from './environment.js'
+import { assert } from '../../../src/base/assert.js'
+import { isText, members, type Check } from '../../../src/base/shape.js'
+import { isZone, type Zone } from '../../../src/strand/zone.js'
+import type { Environment } from '../environment.js'
 import { recordBySeq } from './records.js'
 import { runKey } from './tables.js'
 

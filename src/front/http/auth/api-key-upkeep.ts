@@ -1,7 +1,7 @@
-import { limits } from '../../base/limits.js'
-import type { Ask } from '../../dispatch/shard-threads.js'
-import type { Shards } from '../../dispatch/shards.js'
-import type { ApiKeyChanges } from '../../protocol/api-key-messages.js'
+import { limits } from '../../../base/limits/limits.js'
+import type { Ask } from '../../../dispatch/threads/shard-threads.js'
+import type { Shards } from '../../../dispatch/links/shards.js'
+import type { ApiKeyChanges } from '../../../protocol/api-key-messages.js'
 import type { ApiKeys } from './api-keys.js'
 
 /** What keeping the scoped keys up to date needs. */

@@ -1,5 +1,5 @@
-import { refuse, type Refusal } from '../../base/errors.js'
-import type { ApiKeyRow } from '../../protocol/api-key-messages.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import type { ApiKeyRow } from '../../../protocol/api-key-messages.js'
 import type { ApiKeyUse, Principal } from '../../routes/route.js'
 
 /** A scoped key as credentials are checked against it. */

@@ -1,4 +1,4 @@
-import type { Shards } from '../../dispatch/shards.js'
+import type { Shards } from '../../../dispatch/links/shards.js'
 import type { Principal } from '../../routes/route.js'
 import { KEY_SHARD } from './api-key-upkeep.js'
 

@@ -1,8 +1,8 @@
-import type { Namespace } from '../../auth/namespace.js'
-import { boundedCache } from '../../base/bounded-cache.js'
-import type { Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
-import type { Shards } from '../../dispatch/shards.js'
+import type { Namespace } from '../../../auth/namespace.js'
+import { boundedCache } from '../../../base/bounded-cache.js'
+import type { Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
+import type { Shards } from '../../../dispatch/links/shards.js'
 import { unexpected } from '../../routes/answers.js'
 
 /**

@@ -1,7 +1,7 @@
 import type { TokenUser } from '../../routes/route.js'
-import type { Revocation } from '../../protocol/auth-messages.js'
-import type { Clock } from '../../base/clock.js'
-import { limits } from '../../base/limits.js'
+import type { Revocation } from '../../../protocol/auth-messages.js'
+import type { Clock } from '../../../base/clock.js'
+import { limits } from '../../../base/limits/limits.js'
 
 /** How long a revocation is kept: by the wall clock, by which tokens expire, and by a clock that never jumps. */
 interface Until {

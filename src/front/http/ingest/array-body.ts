@@ -1,11 +1,11 @@
-import { LINE_FEED } from '../../base/ascii.js'
-import { refuse, type Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
+import { LINE_FEED } from '../../../base/ascii.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
 import type { BodyPart, BodyQueue } from '../body-queue.js'
 import { tooLarge } from '../body.js'
 import type { FrontSlices } from '../front-slices.js'
 import { GatheredBytes } from '../gathered-bytes.js'
-import type { BodyMemory } from '../uploads.js'
+import type { BodyMemory } from '../../limits/uploads.js'
 import { ArrayLines } from './array-lines.js'
 
 /** A body whose parts are read one by one. */

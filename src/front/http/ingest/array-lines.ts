@@ -11,7 +11,7 @@ import {
   SPACE,
   TAB,
   VERTICAL_TAB,
-} from '../../base/ascii.js'
+} from '../../../base/ascii.js'
 
 /**
  * Makes lines of the elements of a JSON array while it arrives, byte by byte and without parsing: faults within an

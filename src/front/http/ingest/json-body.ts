@@ -8,11 +8,11 @@ import {
   COMMA,
   LINE_FEED,
   QUOTE,
-} from '../../base/ascii.js'
-import { isJsonSpace, isUtf16 } from '../../strand/json.js'
+} from '../../../base/ascii.js'
+import { isJsonSpace, isUtf16 } from '../../../strand/json.js'
 import type { BodyPart } from '../body-queue.js'
 import { GatheredBytes } from '../gathered-bytes.js'
-import type { BodyMemory } from '../uploads.js'
+import type { BodyMemory } from '../../limits/uploads.js'
 import type { BodySource, BrokenBody } from './array-body.js'
 
 /**

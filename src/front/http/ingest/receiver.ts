@@ -1,7 +1,7 @@
-import { refuse, type Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
-import { utf16Given } from '../../strand/json.js'
-import type { Shards } from '../../dispatch/shards.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
+import { utf16Given } from '../../../strand/json.js'
+import type { Shards } from '../../../dispatch/links/shards.js'
 import type { Answer, IngestRequest, Principal } from '../../routes/route.js'
 import { bodyOf, readArray, RecordedBody, type BodySource } from './array-body.js'
 import { tooLarge } from '../body.js'
@@ -14,7 +14,7 @@ import { JsonBody, type JsonShape } from './json-body.js'
 import { SplitBody } from './split-body.js'
 import { LineIngest, tooLongLine } from './stream.js'
 import { answerBroken, refuseWhole, WholeIngest } from './whole.js'
-import type { OpenUploads } from '../uploads.js'
+import type { OpenUploads } from '../../limits/uploads.js'
 
 /** The parts that ingest works with. */
 export interface IngestParts {

@@ -9,16 +9,16 @@ import {
   LINE_FEED,
   QUOTE,
   SPACE,
-} from '../../base/ascii.js'
-import { refuse, type Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
+} from '../../../base/ascii.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
 import type { IngestRequest } from '../../routes/route.js'
-import { isJsonSpace, isUtf16, readJson, utf16Given } from '../../strand/json.js'
+import { isJsonSpace, isUtf16, readJson, utf16Given } from '../../../strand/json.js'
 import { tooLarge } from '../body.js'
 import type { BodyPart } from '../body-queue.js'
 import type { FrontSlices } from '../front-slices.js'
 import { GatheredBytes } from '../gathered-bytes.js'
-import type { BodyMemory } from '../uploads.js'
+import type { BodyMemory } from '../../limits/uploads.js'
 import type { BodySource, BrokenBody } from './array-body.js'
 import { ArrayLines } from './array-lines.js'
 

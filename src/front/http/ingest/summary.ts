@@ -1,7 +1,7 @@
-import { isErrorCode, type ErrorCode } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
-import { isKept, type AgentIngested, type IngestedOutcome, type LineFault } from '../../protocol/messages.js'
-import type { IngestManySummary, IngestSummary } from '../../wire/ingest.js'
+import { isErrorCode, type ErrorCode } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
+import { isKept, type AgentIngested, type IngestedOutcome, type LineFault } from '../../../protocol/messages.js'
+import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
 
 /**
  * Adds up what became of the chunks of one ingest stream. Memory does not grow with refused lines: agents that took

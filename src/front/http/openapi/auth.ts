@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../../base/errors.js'
+import type { ErrorCode } from '../../../base/errors.js'
 import type { AuthRoute } from '../../routes/auth-route.js'
 
 /*

@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http'
-import { errorCatalogue, refuse, type ErrorCode } from '../../base/errors.js'
+import { errorCatalogue, refuse, type ErrorCode } from '../../../base/errors.js'
 import type { Route } from '../../routes/routes.js'
-import { problemOf } from '../../wire/problem.js'
-import { BatchWriteBody, RecordWriteBody } from '../../wire/records.js'
+import { problemOf } from '../../../wire/problem.js'
+import { BatchWriteBody, RecordWriteBody } from '../../../wire/records.js'
 import { authCodes } from './auth.js'
 
 const codes: readonly ErrorCode[] = Object.entries(errorCatalogue).flatMap(([name]) =>

@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import type { MediaText } from '../../routes/route.js'
 import type { Route } from '../../routes/routes.js'
-import { documentedSchemas } from '../../wire/documented.js'
+import { documentedSchemas } from '../../../wire/documented.js'
 
 /*
  * A schema is known by its JSON, not by its identity: Type.Optional makes a copy, which is still the same schema to

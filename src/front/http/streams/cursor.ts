@@ -1,6 +1,6 @@
-import { shardsMax } from '../../settings/shards.js'
-import { formatHlc, parseHlc, zeroHlc, type Hlc } from '../../strand/hlc.js'
-import { earlierPlace, laterPlace, type LogPlace } from '../../strand/log-place.js'
+import { shardsMax } from '../../../settings/shards.js'
+import { formatHlc, parseHlc, zeroHlc, type Hlc } from '../../../strand/hlc.js'
+import { earlierPlace, laterPlace, type LogPlace } from '../../../strand/log-place.js'
 
 /*
  * Cursors of streams, which are the `id:` of their events. A stream of one agent counts by seq. A stream of many

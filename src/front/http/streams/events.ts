@@ -1,4 +1,4 @@
-import type { StreamEvent } from '../../protocol/messages.js'
+import type { StreamEvent } from '../../../protocol/messages.js'
 
 /*
  * Framing of server-sent events (WHATWG HTML, 9.2). No field contains a line break: data is canonical JSON in one line,

@@ -1,12 +1,12 @@
-import { grantOfText, type GrantText } from '../../auth/grant.js'
-import { assert } from '../../base/assert.js'
-import { refuse, type Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
-import type { Shards } from '../../dispatch/shards.js'
-import type { CommandOf } from '../../protocol/messages.js'
+import { grantOfText, type GrantText } from '../../../auth/grant.js'
+import { assert } from '../../../base/assert.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
+import type { Shards } from '../../../dispatch/links/shards.js'
+import type { CommandOf } from '../../../protocol/messages.js'
 import { unexpected } from '../../routes/answers.js'
 import type { Principal, StreamRequest } from '../../routes/route.js'
-import type { BoundedBytes } from '../bounded-bytes.js'
+import type { BoundedBytes } from '../../limits/bounded-bytes.js'
 
 /** What a user may read, by agent. */
 export type Readable = ReadonlyMap<string, GrantText>

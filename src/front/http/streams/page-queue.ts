@@ -1,5 +1,5 @@
-import { limits } from '../../base/limits.js'
-import type { Command, Outcome } from '../../protocol/messages.js'
+import { limits } from '../../../base/limits/limits.js'
+import type { Command, Outcome } from '../../../protocol/messages.js'
 
 /** A page for which a stream asks a shard. */
 export interface PageAsked {

@@ -1,5 +1,5 @@
-import { limits } from '../../base/limits.js'
-import type { StreamEvent } from '../../protocol/messages.js'
+import { limits } from '../../../base/limits/limits.js'
+import type { StreamEvent } from '../../../protocol/messages.js'
 import { recordEvent } from './events.js'
 
 /** A part of the latest events; `end` when it contains the last one. */

@@ -1,4 +1,4 @@
-import { refuse } from '../../base/errors.js'
+import { refuse } from '../../../base/errors.js'
 
 /* Why streams are not opened, or end. */
 

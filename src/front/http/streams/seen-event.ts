@@ -1,10 +1,10 @@
-import { grantOfText, type GrantText } from '../../auth/grant.js'
-import { allows } from '../../auth/row-policy.js'
-import { assert } from '../../base/assert.js'
-import type { StreamEvent } from '../../protocol/messages.js'
-import { storedSteps } from '../../strand/field-path.js'
-import { parseHlc, zeroHlc, type Hlc } from '../../strand/hlc.js'
-import { Fields } from '../../strand/json-fields.js'
+import { grantOfText, type GrantText } from '../../../auth/grant.js'
+import { allows } from '../../../auth/row-policy.js'
+import { assert } from '../../../base/assert.js'
+import type { StreamEvent } from '../../../protocol/messages.js'
+import { storedSteps } from '../../../strand/field-path.js'
+import { parseHlc, zeroHlc, type Hlc } from '../../../strand/hlc.js'
+import { Fields } from '../../../strand/json-fields.js'
 import { recordEvent } from './events.js'
 
 /**

@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
-import { claimsOf } from '../../auth/jwt.js'
-import type { Namespace } from '../../auth/namespace.js'
-import type { Clock } from '../../base/clock.js'
-import { refuse, type Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
-import { either, isFlag, isNumber, isText, members, optional } from '../../base/shape.js'
+import { claimsOf } from '../../../auth/jwt.js'
+import type { Namespace } from '../../../auth/namespace.js'
+import type { Clock } from '../../../base/clock.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
+import { either, isFlag, isNumber, isText, members, optional } from '../../../base/shape.js'
 import type { Principal, TicketIssuer } from '../../routes/route.js'
 import { principalOf } from '../auth/tokens.js'
-import { Shares } from './shares.js'
+import { Shares } from '../../limits/shares.js'
 
 /** Who opens a stream by a ticket: the address of the caller, and which stream, as path and query. */
 export interface TicketUse {
@@ -32,7 +32,7 @@ interface Ticket {
   open: number
 }
 
-/** What outlives the process, by its ticket (src/data-directory/sealed-journal.ts). */
+/** What outlives the process, by its ticket (src/data/sealed-journal.ts). */
 export interface TicketFile {
   read(): ReadonlyMap<string, unknown>
   begin(source: { keys(): Iterable<string>; valueOf(ticket: string): object | undefined }): void

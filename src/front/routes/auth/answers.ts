@@ -1,9 +1,9 @@
-import { normalizeEmail } from '../../auth/email.js'
-import { passwordFaults } from '../../auth/password-policy.js'
-import { assert } from '../../base/assert.js'
-import { refuse, type Refusal } from '../../base/errors.js'
-import type { TokenClaims } from '../../auth/jwt.js'
-import type { AuthAnswer, ChangeOf, SignedIn } from '../../protocol/auth-messages.js'
+import { normalizeEmail } from '../../../auth/email.js'
+import { passwordFaults } from '../../../auth/password-policy.js'
+import { assert } from '../../../base/assert.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import type { TokenClaims } from '../../../auth/jwt.js'
+import type { AuthAnswer, ChangeOf, SignedIn } from '../../../protocol/auth-messages.js'
 import type { AuthContext, AuthRequest, AuthRouteSettings, IssuedTokens } from '../auth-route.js'
 
 /** The tokens of who has just signed in. */

@@ -1,5 +1,5 @@
-import { refuse } from '../../base/errors.js'
-import { KeyRotated } from '../../wire/auth.js'
+import { refuse } from '../../../base/errors.js'
+import { KeyRotated } from '../../../wire/auth.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
 import { unexpectedAnswer } from './answers.js'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { LoggedOut } from '../../wire/auth.js'
+import { LoggedOut } from '../../../wire/auth.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
 import { faultyParameter } from '../parameters.js'

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { normalizeEmail } from '../../auth/email.js'
+import { normalizeEmail } from '../../../auth/email.js'
 import {
   oauthProviderName,
   oauthProviderNames,
@@ -7,13 +7,13 @@ import {
   type OauthProvider,
   type OauthProviderName,
   type ProviderIdentity,
-} from '../../auth/oauth.js'
-import { oauthCookie, oauthCookieName, readCookie } from '../../auth/oauth-cookie.js'
-import { hashOneTimeToken, makeOneTimeToken } from '../../auth/one-time-token.js'
-import { isAllowedRedirect, parseRedirect, type RedirectMode, redirectWith } from '../../auth/redirect.js'
-import type { SignInReason } from '../../auth/sign-in-failure.js'
-import { refuse, type Refusal, statusOf } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
+} from '../../../auth/oauth.js'
+import { oauthCookie, oauthCookieName, readCookie } from '../../../auth/oauth-cookie.js'
+import { hashOneTimeToken, makeOneTimeToken } from '../../../auth/one-time-token.js'
+import { isAllowedRedirect, parseRedirect, type RedirectMode, redirectWith } from '../../../auth/redirect.js'
+import type { SignInReason } from '../../../auth/sign-in-failure.js'
+import { refuse, type Refusal, statusOf } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
 import { plainPage, plainPageHeaders } from '../link-pages.js'
 import { faultyParameter } from '../parameters.js'

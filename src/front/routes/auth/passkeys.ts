@@ -1,9 +1,9 @@
-import { hashOneTimeToken, makeOneTimeToken } from '../../auth/one-time-token.js'
-import type { SignInReason } from '../../auth/sign-in-failure.js'
-import { refuse, type Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
-import type { AuthAnswer, ChangeOf, PasskeySessionDraft } from '../../protocol/auth-messages.js'
-import { MagicLinkVerified } from '../../wire/auth.js'
+import { hashOneTimeToken, makeOneTimeToken } from '../../../auth/one-time-token.js'
+import type { SignInReason } from '../../../auth/sign-in-failure.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
+import type { AuthAnswer, ChangeOf, PasskeySessionDraft } from '../../../protocol/auth-messages.js'
+import { MagicLinkVerified } from '../../../wire/auth.js'
 import {
   Assertion,
   PasskeyAssertionBody,
@@ -16,8 +16,8 @@ import {
   PasskeyRegistered,
   PasskeyRequest,
   Registration,
-} from '../../wire/passkeys.js'
-import { reader } from '../../wire/validate.js'
+} from '../../../wire/passkeys.js'
+import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
 import { claimsOf, issue, readEmail, signInFailed, unexpectedAnswer } from './answers.js'

@@ -1,6 +1,6 @@
-import { hashOneTimeToken } from '../../auth/one-time-token.js'
-import { refuse } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
+import { hashOneTimeToken } from '../../../auth/one-time-token.js'
+import { refuse } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
 import {
   EmailBody,
   LinkSent,
@@ -8,8 +8,8 @@ import {
   PasswordChanged,
   PasswordResetBody,
   PasswordWasReset,
-} from '../../wire/auth.js'
-import { reader } from '../../wire/validate.js'
+} from '../../../wire/auth.js'
+import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer, weakness } from './answers.js'

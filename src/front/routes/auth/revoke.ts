@@ -1,4 +1,4 @@
-import { Revoked } from '../../wire/auth.js'
+import { Revoked } from '../../../wire/auth.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'

@@ -1,4 +1,4 @@
-import { AuthStatus } from '../../wire/auth.js'
+import { AuthStatus } from '../../../wire/auth.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
 

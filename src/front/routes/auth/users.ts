@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
-import { refuse, type Refusal } from '../../base/errors.js'
-import { emailBytesMax, normalizeEmail } from '../../auth/email.js'
-import { limits } from '../../base/limits.js'
+import { refuse, type Refusal } from '../../../base/errors.js'
+import { emailBytesMax, normalizeEmail } from '../../../auth/email.js'
+import { limits } from '../../../base/limits/limits.js'
 import {
   AppMetadataBody,
   AppMetadataUpdated,
@@ -10,9 +10,9 @@ import {
   UserPage,
   UserSessions,
   UserUnlocked,
-} from '../../wire/auth.js'
-import { Cursor } from '../../wire/primitives.js'
-import { reader } from '../../wire/validate.js'
+} from '../../../wire/auth.js'
+import { Cursor } from '../../../wire/primitives.js'
+import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
 import { badCursor, decodeText, encodeCursor, faultyParameter, pageLimit } from '../parameters.js'

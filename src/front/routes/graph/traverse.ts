@@ -1,10 +1,10 @@
-import type { Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits.js'
-import type { EdgePlace, EdgeRow } from '../../protocol/graph-messages.js'
-import type { Outcome } from '../../protocol/messages.js'
-import type { Hlc } from '../../strand/hlc.js'
+import type { Refusal } from '../../../base/errors.js'
+import { limits } from '../../../base/limits/limits.js'
+import type { EdgePlace, EdgeRow } from '../../../protocol/graph-messages.js'
+import type { Outcome } from '../../../protocol/messages.js'
+import type { Hlc } from '../../../strand/hlc.js'
 import { unexpected } from '../answers.js'
-import { reaches } from '../../auth/reach.js'
+import { reaches } from '../../../auth/reach.js'
 import type { RouteContext } from '../route.js'
 
 /** A traversal that is asked for. */

@@ -67,7 +67,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     shownBy: ['an owner that is cut off', 'kill -9 of the owner', 'an owner that is cut off one way'],
   },
-  // test/unit/dispatch/lease-memory.test.ts
+  // test/unit/cluster/members/lease-memory.test.ts
   {
     name: 'a lease that nobody looks at',
     changes: [['return this.untilMs > this.#nowMs();', 'return true;']],
@@ -106,7 +106,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     shownBy: ['nothing'],
   },
-  // test/unit/server/peer-link.test.ts
+  // test/unit/cluster/links/peer-link.test.ts
   {
     name: 'a node that answers for longer than the owner lets it',
     changes: [['this.#lease.extend(said.atMs + said.forMs);', 'this.#lease.extend(said.atMs + 1e9);']],

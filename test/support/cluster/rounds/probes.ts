@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { pick } from '../../../../scripts/crash-loop/seeded-random.mjs'
-import { shardOf } from '../../../../dist/src/base/placement.js'
+import { shardOf } from '../../../../dist/src/strand/placement.js'
 import { chainAgents } from './chains.js'
 import { type Answered, type Ask, askNode } from './cluster-client.js'
 import type { SupervisedNode } from './supervised-node.js'

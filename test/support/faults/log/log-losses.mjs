@@ -302,7 +302,7 @@ class Machine {
   }
 }
 
-const { recordBySeq } = await load('workers/store/records.js')
+const { recordBySeq } = await load('workers/store/tables/records.js')
 
 function replyOf(outcome) {
   if (outcome.kind !== 'reply') throw new Error(`Expected a reply, got ${JSON.stringify(outcome)}`)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { assertRelated } from '../../../src/base/limit-relations.js'
-import { limits } from '../../../src/base/limits.js'
+import { assertRelated } from '../../../../src/base/limits/relations.js'
+import { limits } from '../../../../src/base/limits/limits.js'
 
 describe('the limits', () => {
   it('go together', () => {

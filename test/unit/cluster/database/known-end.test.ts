@@ -7,7 +7,7 @@ import {
   KnownEnd,
   readKnownEnd,
   replaceKnownEnd,
-} from '../../../src/outbound/cluster/known-end.js'
+} from '../../../../src/cluster/database/known-end.js'
 
 const place = (number: number) => ({ number, hash: Buffer.alloc(32, number) })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { NodeRow } from '../../../src/outbound/cluster/nodes.js'
-import { Writers } from '../../../src/outbound/cluster/writers.js'
+import type { NodeRow } from '../../../../src/cluster/database/nodes.js'
+import { Writers } from '../../../../src/cluster/database/writers.js'
 
 const row = (some: Partial<NodeRow>): NodeRow => ({
   node: 'a',

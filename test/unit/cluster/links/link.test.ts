@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { machineClock } from '../../../src/base/machine-clock.js'
-import { encodeLate, encodeValue, type LinkMessage } from '../../../src/outbound/link/framing.js'
-import { LateQueue } from '../../../src/outbound/link/late-queue.js'
-import { Link } from '../../../src/outbound/link/link.js'
-import { connectLink, listenForLinks, type LinkServer } from '../../../src/outbound/link/sockets.js'
-import { startTcpProxy, type TcpProxy } from '../../support/cluster/tcp-proxy.js'
-import { eventually } from '../../support/eventually.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { machineClock } from '../../../../src/base/machine-clock.js'
+import { encodeLate, encodeValue, type LinkMessage } from '../../../../src/cluster/links/framing.js'
+import { LateQueue } from '../../../../src/cluster/links/late-queue.js'
+import { Link } from '../../../../src/cluster/links/link.js'
+import { connectLink, listenForLinks, type LinkServer } from '../../../../src/cluster/links/sockets.js'
+import { startTcpProxy, type TcpProxy } from '../../../support/cluster/tcp-proxy.js'
+import { eventually } from '../../../support/eventually.js'
 
 describe('a link', () => {
   let server: LinkServer

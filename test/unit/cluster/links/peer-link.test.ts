@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { expect, it } from 'vitest'
-import { Link } from '../../../src/outbound/link/link.js'
-import { listenForLinks } from '../../../src/outbound/link/sockets.js'
-import { isToOwner } from '../../../src/protocol/link-messages.js'
-import { PeerLink } from '../../../src/server/peer-link.js'
-import { eventually } from '../../support/eventually.js'
+import { Link } from '../../../../src/cluster/links/link.js'
+import { listenForLinks } from '../../../../src/cluster/links/sockets.js'
+import { isToOwner } from '../../../../src/protocol/link-messages.js'
+import { PeerLink } from '../../../../src/cluster/links/peer-link.js'
+import { eventually } from '../../../support/eventually.js'
 
 it('lets a front answer for as long as the owner says, and not while that has no lease', async () => {
   const key = randomBytes(32)

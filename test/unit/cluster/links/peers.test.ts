@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { createLogger } from '../../../src/base/log.js'
-import { Peers } from '../../../src/server/peers.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { createLogger } from '../../../../src/base/log.js'
+import { Peers } from '../../../../src/cluster/links/peers.js'
 
 describe('the links of a front to other nodes', () => {
   it('are tried for few of them at once, and each has its turn although none answers', async () => {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
-import { machineClock } from '../../../src/base/machine-clock.js'
-import { LeaseMemory } from '../../../src/protocol/lease-memory.js'
+import { machineClock } from '../../../../src/base/machine-clock.js'
+import { LeaseMemory } from '../../../../src/protocol/lease-memory.js'
 
 describe('the lease in shared memory', () => {
   it('holds until its time is over, and is lengthened but never shortened', () => {

@@ -1,7 +1,7 @@
-import { fc } from '../../support/fast-check.js'
+import { fc } from '../../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { BEATS_PER_LEASE, LEASE_MARGIN, Silence } from '../../../src/dispatch/cluster/lease.js'
-import { LeaseMemory } from '../../../src/protocol/lease-memory.js'
+import { BEATS_PER_LEASE, LEASE_MARGIN, Silence } from '../../../../src/cluster/members/lease.js'
+import { LeaseMemory } from '../../../../src/protocol/lease-memory.js'
 
 const LEASE_MS = 1_000
 

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { LEASE_MARGIN } from '../../../src/dispatch/cluster/lease.js'
+import { LEASE_MARGIN } from '../../../../src/cluster/members/lease.js'
 import {
   LEASE_MS,
   simulate,
   type SimulatedEnd,
   type TableRules,
-} from '../../support/cluster/simulated-members.js'
-import { fc } from '../../support/fast-check.js'
+} from '../../../support/cluster/simulated-members.js'
+import { fc } from '../../../support/fast-check.js'
 
 const rules: TableRules = { expelsOnlyTheBeatSeen: true }
 

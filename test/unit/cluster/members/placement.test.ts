@@ -7,7 +7,7 @@ import {
   type PlacesView,
   type SeenShard,
   unknownOwner,
-} from '../../../src/dispatch/cluster/places.js'
+} from '../../../../src/cluster/members/placement.js'
 
 const names = ['a', 'b', 'c']
 const everything = Array.from({ length: 64 }, (_none, shard) => shard)

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Readiness, type ReadinessView } from '../../../src/dispatch/cluster/readiness.js'
+import { Readiness, type ReadinessView } from '../../../../src/cluster/members/readiness.js'
 
 const LEASE_MS = 1_000
 const alone: ReadinessView = { nowMs: 0, ownsAny: false, lagMs: 0, others: [] }

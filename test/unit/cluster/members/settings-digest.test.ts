@@ -5,7 +5,7 @@ import {
   readTold,
   tellOwn,
   tellSettings,
-} from '../../../src/dispatch/cluster/told.js'
+} from '../../../../src/cluster/members/settings-digest.js'
 
 const member = (node: string, settingsDigest: string) => ({ node, settingsDigest })
 

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { copyFile, readSmall } from '../../../src/backup/digested-file.js'
+import { copyFile, readSmall } from '../../../../src/data/backup/digested-file.js'
 
 let folder: string
 const reading = { signal: new AbortController().signal, onBytes: () => undefined }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { fc } from '../../support/fast-check.js'
-import type { Refusal } from '../../../src/base/errors.js'
-import { LoginGate, type LoginLook } from '../../../src/dispatch/login-gate.js'
+import { fc } from '../../../support/fast-check.js'
+import type { Refusal } from '../../../../src/base/errors.js'
+import { LoginGate, type LoginLook } from '../../../../src/dispatch/duties/login-gate.js'
 
 /** An account that counts failures as a shard does, with comparisons that end when the test says so. */
 class Account {

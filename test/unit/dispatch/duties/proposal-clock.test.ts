@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { refuse, type Refusal } from '../../../src/base/errors.js'
-import { ProposalClock } from '../../../src/dispatch/proposal-clock.js'
-import type { Shards } from '../../../src/dispatch/shards.js'
-import type { Command, Outcome } from '../../../src/protocol/messages.js'
-import type { Standing } from '../../../src/protocol/proposal-messages.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { refuse, type Refusal } from '../../../../src/base/errors.js'
+import { ProposalClock } from '../../../../src/dispatch/duties/proposal-clock.js'
+import type { Shards } from '../../../../src/dispatch/links/shards.js'
+import type { Command, Outcome } from '../../../../src/protocol/messages.js'
+import type { Standing } from '../../../../src/protocol/proposal-messages.js'
 
 /** What one shard was asked, and what it answers next. */
 let asked: Command[] = []

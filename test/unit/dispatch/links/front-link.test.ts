@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { type FrontEnd, FrontLink, join } from '../../../src/dispatch/front-link.js'
-import { decodeCommands, encodeOutcomes } from '../../../src/protocol/frame.js'
-import type { Command, Outcome } from '../../../src/protocol/messages.js'
-import { ShardMemory } from '../../../src/protocol/shard-memory.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { type FrontEnd, FrontLink, join } from '../../../../src/dispatch/links/front-link.js'
+import { decodeCommands, encodeOutcomes } from '../../../../src/protocol/frame.js'
+import type { Command, Outcome } from '../../../../src/protocol/messages.js'
+import { ShardMemory } from '../../../../src/protocol/shard-memory.js'
 
 const read: Command = { kind: 'agentHead', agent: 'a' }
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { type ShardSender, Shards } from '../../../src/dispatch/shards.js'
-import type { Receive } from '../../../src/dispatch/shard-link.js'
-import { LeaseMemory } from '../../../src/protocol/lease-memory.js'
-import type { CommandOf } from '../../../src/protocol/messages.js'
+import { type ShardSender, Shards } from '../../../../src/dispatch/links/shards.js'
+import type { Receive } from '../../../../src/dispatch/links/shard-link.js'
+import { LeaseMemory } from '../../../../src/protocol/lease-memory.js'
+import type { CommandOf } from '../../../../src/protocol/messages.js'
 
 it.each([true, false])('keeps no record that a change may have overtaken (a node: %s)', async (isOfNode) => {
   const waiting: Receive[] = []

@@ -1,10 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ShardLink } from '../../../src/dispatch/shard-link.js'
-import { decodeCommands, encodeOutcomes, type FrontFrame } from '../../../src/protocol/frame.js'
-import type { Command } from '../../../src/protocol/messages.js'
-import type { Notice } from '../../../src/protocol/notices.js'
-import { ShardMemory } from '../../../src/protocol/shard-memory.js'
+import { ShardLink } from '../../../../src/dispatch/links/shard-link.js'
+import { decodeCommands, encodeOutcomes, type FrontFrame } from '../../../../src/protocol/frame.js'
+import type { Command } from '../../../../src/protocol/messages.js'
+import type { Notice } from '../../../../src/protocol/notices.js'
+import { ShardMemory } from '../../../../src/protocol/shard-memory.js'
 
 const read: Command = { kind: 'agentHead', agent: 'a' }
 const gone: Notice = { kind: 'apiKeysChanged', changes: { made: [], gone: ['key'] } }

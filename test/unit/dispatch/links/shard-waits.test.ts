@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { ShardWaits } from '../../../src/dispatch/shard-waits.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { ShardWaits } from '../../../../src/dispatch/links/shard-waits.js'
 
 let away: Set<number>
 let looked: number

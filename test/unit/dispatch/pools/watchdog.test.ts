@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { Watchdog } from '../../../src/dispatch/watchdog.js'
+import { Watchdog } from '../../../../src/dispatch/pools/watchdog.js'
 
 const EVERY_MS = 250
 

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { expect, it } from 'vitest'
-import { nodeDoor } from '../../../src/door/node.js'
-import { eventually } from '../../support/eventually.js'
+import { nodeDoor } from '../../../../src/front/door/node.js'
+import { eventually } from '../../../support/eventually.js'
 
 const CONNECTIONS = 1_000
 

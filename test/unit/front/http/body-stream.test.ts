@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { pastMark } from '../../../src/http/body-stream.js'
+import { pastMark } from '../../../../src/front/http/body-stream.js'
 
 /** What is left of bytes that arrive in parts of so many, and how often more was asked for before the end. */
 function past(bytes: Buffer, partBytes: number): { left: Buffer; asked: number; parts: number } {

@@ -1,7 +1,7 @@
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { AnswerCoder, codingOf, StreamCoder } from '../../../src/http/content-coding.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { AnswerCoder, codingOf, StreamCoder } from '../../../../src/front/http/content-coding.js'
 
 const decoded = { br: brotliDecompressSync, gzip: gunzipSync }
 

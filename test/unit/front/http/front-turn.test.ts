@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { FrontTurn } from '../../../src/http/front-turn.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { FrontTurn } from '../../../../src/front/http/front-turn.js'
 
 const turned = () => new Promise<void>((resolve) => setImmediate(resolve))
 

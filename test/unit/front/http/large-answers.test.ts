@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { HttpResponse } from '../../../src/door/door.js'
-import { ownBodies, ownUnsent } from '../../../src/http/bounds.js'
-import { Exchange } from '../../../src/http/exchange.js'
-import { OpenUploads } from '../../../src/http/uploads.js'
-import type { Principal } from '../../../src/routes/route.js'
+import type { HttpResponse } from '../../../../src/front/door/door.js'
+import { ownBodies, ownUnsent } from '../../../../src/front/limits/bounds.js'
+import { Exchange } from '../../../../src/front/http/exchange.js'
+import { OpenUploads } from '../../../../src/front/limits/uploads.js'
+import type { Principal } from '../../../../src/front/routes/route.js'
 
 /*
  * Large answers that wait for their readers, and what ends them. The buffers of a real connection on one machine take a whole

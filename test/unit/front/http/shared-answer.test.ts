@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { sharedAnswer } from '../../../src/http/shared-answer.js'
+import { sharedAnswer } from '../../../../src/front/http/shared-answer.js'
 
 /** An answer that is made when the test says so, and the clock that it is kept by. */
 function answer(keptMs: number) {

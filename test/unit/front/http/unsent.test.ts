@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { Exchange } from '../../../src/http/exchange.js'
-import { ownUnsent } from '../../../src/http/bounds.js'
-import type { BoundedBytes } from '../../../src/http/bounded-bytes.js'
-import type { HttpResponse } from '../../../src/door/door.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { Exchange } from '../../../../src/front/http/exchange.js'
+import { ownUnsent } from '../../../../src/front/limits/bounds.js'
+import type { BoundedBytes } from '../../../../src/front/limits/bounded-bytes.js'
+import type { HttpResponse } from '../../../../src/front/door/door.js'
 
 /** A connection whose socket takes as many bytes as the test says, when it says so. */
 class Reader {

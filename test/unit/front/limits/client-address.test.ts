@@ -1,5 +1,5 @@
 // @run on the built program
-import { fc } from '../../support/fast-check.js'
+import { fc } from '../../../support/fast-check.js'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, it } from 'vitest'
 import {
@@ -7,7 +7,7 @@ import {
   clientAddress,
   limiterKey,
   parseAddressRanges,
-} from '../../../src/http/client-address.js'
+} from '../../../../src/front/limits/client-address.js'
 
 function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(ipaddr.parse(text).toByteArray())

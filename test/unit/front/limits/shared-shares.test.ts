@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { sharedTableMemory } from '../../../src/base/shared-table.js'
-import { SharedShares } from '../../../src/http/shared-shares.js'
-import { Shares } from '../../../src/http/streams/shares.js'
-import { fc } from '../../support/fast-check.js'
+import { sharedTableMemory } from '../../../../src/front/limits/shared-table.js'
+import { SharedShares } from '../../../../src/front/limits/shared-shares.js'
+import { Shares } from '../../../../src/front/limits/shares.js'
+import { fc } from '../../../support/fast-check.js'
 
 describe('shares that several fronts count', () => {
   it('are what one front counts, whichever of two does it', () => {

@@ -1,7 +1,7 @@
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
-import { SharedTable, sharedTableMemory } from '../../../src/base/shared-table.js'
-import { fc } from '../../support/fast-check.js'
+import { SharedTable, sharedTableMemory } from '../../../../src/front/limits/shared-table.js'
+import { fc } from '../../../support/fast-check.js'
 
 const valueOf = (table: SharedTable, key: string) => table.at(key, ({ value }) => value)
 
@@ -48,7 +48,7 @@ describe('a table in shared memory', () => {
           table.at('key ' + (n % 5), (place) => place.set((place.value ?? 0) + 1))
         parentPort.postMessage('done')
       })`
-    const module = new URL('../../../dist/src/base/shared-table.js', import.meta.url).href
+    const module = new URL('../../../../dist/src/front/limits/shared-table.js', import.meta.url).href
     const threads = Array.from(
       { length: 3 },
       () => new Worker(source, { eval: true, workerData: { memory, module } }),

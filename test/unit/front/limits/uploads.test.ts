@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import type { Refusal } from '../../../src/base/errors.js'
-import { ownBodies } from '../../../src/http/bounds.js'
-import { BoundedBytes } from '../../../src/http/bounded-bytes.js'
-import { OwnCount } from '../../../src/http/counts.js'
-import { GatheredBytes } from '../../../src/http/gathered-bytes.js'
-import { OpenUploads } from '../../../src/http/uploads.js'
-import type { Principal } from '../../../src/routes/route.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import type { Refusal } from '../../../../src/base/errors.js'
+import { ownBodies } from '../../../../src/front/limits/bounds.js'
+import { BoundedBytes } from '../../../../src/front/limits/bounded-bytes.js'
+import { OwnCount } from '../../../../src/front/limits/counts.js'
+import { GatheredBytes } from '../../../../src/front/http/gathered-bytes.js'
+import { OpenUploads } from '../../../../src/front/limits/uploads.js'
+import type { Principal } from '../../../../src/front/routes/route.js'
 
 const MEBIBYTE = 1 << 20
 const perPrincipal = limits.bodyBytesPerPrincipalMax / MEBIBYTE

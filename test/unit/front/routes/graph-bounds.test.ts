@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { shardOf } from '../../../src/base/placement.js'
-import type { EdgeList, EdgePlace, EdgeRow } from '../../../src/protocol/graph-messages.js'
-import type { Command, Outcome } from '../../../src/protocol/messages.js'
-import { edgePage } from '../../../src/routes/graph/page.js'
-import { traverse, type Traversal, type TraversalRequest } from '../../../src/routes/graph/traverse.js'
-import { replyOf, TestShard } from '../../support/shard/shard.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { shardOf } from '../../../../src/strand/placement.js'
+import type { EdgeList, EdgePlace, EdgeRow } from '../../../../src/protocol/graph-messages.js'
+import type { Command, Outcome } from '../../../../src/protocol/messages.js'
+import { edgePage } from '../../../../src/front/routes/graph/page.js'
+import { traverse, type Traversal, type TraversalRequest } from '../../../../src/front/routes/graph/traverse.js'
+import { replyOf, TestShard } from '../../../support/shard/shard.js'
 
 const everywhere = { reach: [] }
 

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { errorCatalogue } from '../../../src/base/errors.js'
-import { refusalsOf } from '../../../src/http/openapi/problems.js'
-import { ingestRoutes } from '../../../src/routes/ingest.js'
+import { errorCatalogue } from '../../../../src/base/errors.js'
+import { refusalsOf } from '../../../../src/front/http/openapi/problems.js'
+import { ingestRoutes } from '../../../../src/front/routes/ingest.js'
 
-const page = readFileSync(join(import.meta.dirname, '../../../docs/PIPELINES.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../../../docs/PIPELINES.md'), 'utf8')
 const rows = [...page.matchAll(/^\| (\d{3}) ([^|]*)\|/gm)]
 
 describe('the table of answers to ingest', () => {

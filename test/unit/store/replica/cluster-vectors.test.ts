@@ -5,17 +5,17 @@ import {
   decodeCheckpointPart,
   encodeCheckpointHead,
   encodeCheckpointPart,
-} from '../../../../workers/store/log/cluster-checkpoint.js'
+} from '../../../../workers/store/replica/cluster-checkpoint.js'
 import {
   type ClusterHeader,
   decodeClusterSegment,
   encodeClusterSegment,
-} from '../../../../workers/store/log/cluster-segment.js'
+} from '../../../../workers/store/replica/cluster-segment.js'
 import { RecordCheck } from '../../../../workers/store/log/record-check.js'
 import { decodeChanges, type RowChange } from '../../../../workers/store/log/row-change.js'
 import { eraseInRows } from '../../../../workers/store/log/segment-blocks.js'
 import { tableIds } from '../../../../workers/store/log/table-ids.js'
-import { encodeBlock, recordAt } from '../../../../workers/store/record-codec.js'
+import { encodeBlock, recordAt } from '../../../../workers/store/tables/record-codec.js'
 
 const bytes = (text: string) => Buffer.from(text, 'hex')
 const secret = {

@@ -1,8 +1,8 @@
 import { MessageChannel } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '../../../../src/base/limits.js'
+import { limits } from '../../../../src/base/limits/limits.js'
 import type { LogAnswer, SegmentRow } from '../../../../src/protocol/cluster-log-messages.js'
-import { LogLine } from '../../../../workers/store/log/log-line.js'
+import { LogLine } from '../../../../workers/store/replica/log-line.js'
 
 const node = { node: 'a', incarnation: 1 }
 const isAlive = (alive: boolean): LogAnswer => ({ kind: 'isAlive', alive })

@@ -1,11 +1,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fc } from '../../support/fast-check.js'
+import { fc } from '../../../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { LoggedHead } from '../../../src/strand/server-log.js'
-import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
-import { LoggedHeads, type FoundHead } from '../../../workers/store/logged-heads.js'
+import type { LoggedHead } from '../../../../src/strand/server-log.js'
+import { commitDurably, openEnvironment, type Environment } from '../../../../workers/store/environment.js'
+import { LoggedHeads, type FoundHead } from '../../../../workers/store/tables/logged-heads.js'
 
 const STRANDS = 6
 const sizes = { memtableEntriesMax: 16, fanout: 3, mergeEntriesPerStep: 4, chunkEntries: 4 }

@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { limits } from '../../../src/base/limits.js'
-import { zeroHlc, type Hlc } from '../../../src/strand/hlc.js'
-import { movedHeads } from '../../../workers/store/moved-heads.js'
-import { blockKey } from '../../../workers/store/tables.js'
-import { TestShard, appendNumber, replyOf } from '../../support/shard/shard.js'
+import { limits } from '../../../../src/base/limits/limits.js'
+import { zeroHlc, type Hlc } from '../../../../src/strand/hlc.js'
+import { movedHeads } from '../../../../workers/store/tables/moved-heads.js'
+import { blockKey } from '../../../../workers/store/tables/tables.js'
+import { TestShard, appendNumber, replyOf } from '../../../support/shard/shard.js'
 
 let shard: TestShard
 

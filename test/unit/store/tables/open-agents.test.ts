@@ -1,7 +1,7 @@
-import { fc } from '../../support/fast-check.js'
+import { fc } from '../../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { OpenAgents } from '../../../workers/store/open-agents.js'
-import type { Agent } from '../../../workers/store/agent.js'
+import { OpenAgents } from '../../../../workers/store/tables/open-agents.js'
+import type { Agent } from '../../../../workers/store/tables/agent.js'
 
 function agentOf(no: number): Agent {
   const publicKey = ''

@@ -1,4 +1,4 @@
-import { fc } from '../../support/fast-check.js'
+import { fc } from '../../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
 import {
   blockCount,
@@ -8,7 +8,7 @@ import {
   recordAt,
   recordBytes,
   type StoredRecord,
-} from '../../../workers/store/record-codec.js'
+} from '../../../../workers/store/tables/record-codec.js'
 import {
   decodeRun,
   encodeRun,
@@ -17,7 +17,7 @@ import {
   runKey,
   runLength,
   unpackLocation,
-} from '../../../workers/store/tables.js'
+} from '../../../../workers/store/tables/tables.js'
 
 const u48 = fc.integer({ min: 0, max: 2 ** 48 - 1 })
 const hash = fc

@@ -1,12 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fc } from '../../support/fast-check.js'
+import { fc } from '../../../support/fast-check.js'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { commitDurably, openEnvironment, type Environment } from '../../../workers/store/environment.js'
-import { encodeBlock, type StoredRecord } from '../../../workers/store/record-codec.js'
-import { addPlace, StrandRuns } from '../../../workers/store/strand-runs.js'
-import { blockKey, runLength, type FoundRun } from '../../../workers/store/tables.js'
+import { commitDurably, openEnvironment, type Environment } from '../../../../workers/store/environment.js'
+import { encodeBlock, type StoredRecord } from '../../../../workers/store/tables/record-codec.js'
+import { addPlace, StrandRuns } from '../../../../workers/store/tables/strand-runs.js'
+import { blockKey, runLength, type FoundRun } from '../../../../workers/store/tables/tables.js'
 
 const AGENTS = 5
 const sizes = { recentMax: 24, stepMin: 3 }

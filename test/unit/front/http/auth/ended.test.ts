@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest'
-import { limits } from '../../../../src/base/limits.js'
-import { Revocations } from '../../../../src/http/auth/revocations.js'
+import { limits } from '../../../../../src/base/limits/limits.js'
+import { Revocations } from '../../../../../src/front/http/auth/revocations.js'
 
 const HOUR_MS = 3_600_000
 

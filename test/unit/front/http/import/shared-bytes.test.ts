@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { ownBodies } from '../../../../src/http/bounds.js'
-import { SharedBytes } from '../../../../src/http/import/shared-bytes.js'
-import { OpenUploads } from '../../../../src/http/uploads.js'
+import { ownBodies } from '../../../../../src/front/limits/bounds.js'
+import { SharedBytes } from '../../../../../src/front/http/import/shared-bytes.js'
+import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
 
 const memoryOfABody = () => new OpenUploads(ownBodies()).holdUnknown('', () => {})
 

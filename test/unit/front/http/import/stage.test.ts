@@ -2,11 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, expect, it } from 'vitest'
-import { ownBodies } from '../../../../src/http/bounds.js'
-import { ImportStage } from '../../../../src/http/import/stage.js'
-import { OpenUploads } from '../../../../src/http/uploads.js'
-import type { CheckedRecords } from '../../../../src/protocol/import-messages.js'
-import { stagePart } from '../../../../workers/import/stage.js'
+import { ownBodies } from '../../../../../src/front/limits/bounds.js'
+import { ImportStage } from '../../../../../src/front/http/import/stage.js'
+import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
+import type { CheckedRecords } from '../../../../../src/protocol/import-messages.js'
+import { stagePart } from '../../../../../workers/import/stage.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'stage-'))
 afterAll(() => rmSync(folder, { recursive: true }))

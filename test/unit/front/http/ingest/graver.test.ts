@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { refuse } from '../../../../src/base/errors.js'
-import { graver } from '../../../../src/http/ingest/stream.js'
+import { refuse } from '../../../../../src/base/errors.js'
+import { graver } from '../../../../../src/front/http/ingest/stream.js'
 
 const unavailable = refuse('unavailable', 'The shard is restarting')
 const unknown = refuse('outcome_unknown', 'The shard did not answer')

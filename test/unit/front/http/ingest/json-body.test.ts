@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { bodyOf, type BodySource } from '../../../../src/http/ingest/array-body.js'
-import { JsonBody } from '../../../../src/http/ingest/json-body.js'
-import type { BodyPart } from '../../../../src/http/body-queue.js'
+import { bodyOf, type BodySource } from '../../../../../src/front/http/ingest/array-body.js'
+import { JsonBody } from '../../../../../src/front/http/ingest/json-body.js'
+import type { BodyPart } from '../../../../../src/front/http/body-queue.js'
 
 const memory = { add: () => true, give: () => {} }
 const LINE_BYTES_MAX = 40

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { Namespace } from '../../../../src/auth/namespace.js'
-import { addressLines } from '../../../../src/http/ingest/lines.js'
-import { agentMember } from '../../../../src/wire/agent-member.js'
-import type { Principal } from '../../../../src/routes/route.js'
+import type { Namespace } from '../../../../../src/auth/namespace.js'
+import { addressLines } from '../../../../../src/front/http/ingest/lines.js'
+import { agentMember } from '../../../../../src/wire/agent-member.js'
+import type { Principal } from '../../../../../src/front/routes/route.js'
 
 function userOf(namespace: Namespace): Principal {
   const claims = {

@@ -1,14 +1,14 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import type { Shards } from '../../../../src/dispatch/shards.js'
-import { ownBodies, ownUnsent } from '../../../../src/http/bounds.js'
-import { Exchange } from '../../../../src/http/exchange.js'
-import { FrontSlices } from '../../../../src/http/front-slices.js'
-import { IngestReceiver } from '../../../../src/http/ingest/receiver.js'
-import { OpenUploads } from '../../../../src/http/uploads.js'
-import type { HttpResponse } from '../../../../src/door/door.js'
-import type { Outcome } from '../../../../src/protocol/messages.js'
-import type { IngestRequest } from '../../../../src/routes/route.js'
+import type { Shards } from '../../../../../src/dispatch/links/shards.js'
+import { ownBodies, ownUnsent } from '../../../../../src/front/limits/bounds.js'
+import { Exchange } from '../../../../../src/front/http/exchange.js'
+import { FrontSlices } from '../../../../../src/front/http/front-slices.js'
+import { IngestReceiver } from '../../../../../src/front/http/ingest/receiver.js'
+import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
+import type { HttpResponse } from '../../../../../src/front/door/door.js'
+import type { Outcome } from '../../../../../src/protocol/messages.js'
+import type { IngestRequest } from '../../../../../src/front/routes/route.js'
 
 /*
  * Of uWebSockets.js: resume() gives the connection ten seconds to bring something, and nothing takes that back but the

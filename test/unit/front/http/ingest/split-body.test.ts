@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from 'vitest'
-import type { BodyPart } from '../../../../src/http/body-queue.js'
-import { FrontSlices } from '../../../../src/http/front-slices.js'
-import { SplitBody } from '../../../../src/http/ingest/split-body.js'
-import { fieldOf, fieldSteps } from '../../../../src/strand/field-path.js'
-import { fc } from '../../../support/fast-check.js'
+import type { BodyPart } from '../../../../../src/front/http/body-queue.js'
+import { FrontSlices } from '../../../../../src/front/http/front-slices.js'
+import { SplitBody } from '../../../../../src/front/http/ingest/split-body.js'
+import { fieldOf, fieldSteps } from '../../../../../src/strand/field-path.js'
+import { fc } from '../../../../support/fast-check.js'
 
 const slices = new FrontSlices()
 const memory = { add: () => true, give: () => {} }

@@ -1,11 +1,11 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Compile } from 'typebox/compile'
 import { describe, expect, it } from 'vitest'
-import { errorCatalogue } from '../../../../src/base/errors.js'
-import { openApiDocument, operationIdOf } from '../../../../src/http/openapi/document.js'
-import { allRoutes } from '../../../../src/routes/routes.js'
-import { documentedSchemas } from '../../../../src/wire/documented.js'
-import { WriteResponse } from '../../../../src/wire/records.js'
+import { errorCatalogue } from '../../../../../src/base/errors.js'
+import { openApiDocument, operationIdOf } from '../../../../../src/front/http/openapi/document.js'
+import { allRoutes } from '../../../../../src/front/routes/routes.js'
+import { documentedSchemas } from '../../../../../src/wire/documented.js'
+import { WriteResponse } from '../../../../../src/wire/records.js'
 
 const routes = allRoutes('default')
 

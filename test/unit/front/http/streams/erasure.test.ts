@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { refuse, type Refusal } from '../../../../src/base/errors.js'
-import { limits } from '../../../../src/base/limits.js'
-import type { Shards } from '../../../../src/dispatch/shards.js'
-import type { Exchange } from '../../../../src/http/exchange.js'
-import { ownStreamBounds } from '../../../../src/http/bounds.js'
-import { StreamHub } from '../../../../src/http/streams/hub.js'
-import type { Command, Outcome } from '../../../../src/protocol/messages.js'
-import type { Principal } from '../../../../src/routes/route.js'
+import { refuse, type Refusal } from '../../../../../src/base/errors.js'
+import { limits } from '../../../../../src/base/limits/limits.js'
+import type { Shards } from '../../../../../src/dispatch/links/shards.js'
+import type { Exchange } from '../../../../../src/front/http/exchange.js'
+import { ownStreamBounds } from '../../../../../src/front/limits/bounds.js'
+import { StreamHub } from '../../../../../src/front/http/streams/hub.js'
+import type { Command, Outcome } from '../../../../../src/protocol/messages.js'
+import type { Principal } from '../../../../../src/front/routes/route.js'
 
 /* What is kept of the latest events when a record is erased: one shard that answers at once, and slow readers. */
 

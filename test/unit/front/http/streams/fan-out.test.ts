@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { FanOut } from '../../../../src/http/streams/fan-out.js'
-import { limits } from '../../../../src/base/limits.js'
+import { FanOut } from '../../../../../src/front/http/streams/fan-out.js'
+import { limits } from '../../../../../src/base/limits/limits.js'
 
 /** A task that takes as long as a slice of the front thread. */
 function takeLong(): void {
