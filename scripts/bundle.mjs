@@ -42,8 +42,8 @@ const imported = [
   'pg-copy-streams',
 ]
 
-/** How a module names the file of a thread that it starts, from two folders below the top. */
-const workerPath = /'\.\.\/\.\.\/workers\/([a-z-]+)\.js'/g
+/** How a module names the entry of a thread that it starts. */
+const workerNamed = /workerEntry\('([a-z-]+)'\)/g
 
 const input = { strandfast: join(compiled, 'src/cli/main.js') }
 for (const worker of workersStarted()) input[`workers/${worker}`] = join(compiled, `workers/${worker}.js`)
@@ -60,7 +60,7 @@ const bundle = await rolldown({
     throw new Error(log.message)
   },
 })
-// Two folders below the top as well, for the paths of workers.
+// Two folders below the top, as src/base/worker-entry.ts wants it.
 const { output } = await bundle.generate({ format: 'esm', chunkFileNames: 'src/parts/[name]-[hash].js' })
 const files = new Map(output.map(({ fileName, code }) => [fileName, code]))
 files.set('LICENSES.txt', licenses())
@@ -93,7 +93,7 @@ function workersStarted() {
   const names = new Set()
   for (const path of readdirSync(join(compiled, 'src'), { recursive: true })) {
     if (!path.endsWith('.js')) continue
-    for (const [, name] of readFileSync(join(compiled, 'src', path), 'utf8').matchAll(workerPath))
+    for (const [, name] of readFileSync(join(compiled, 'src', path), 'utf8').matchAll(workerNamed))
       names.add(name)
   }
   return names

@@ -5,7 +5,13 @@ import type { ClusterFacts } from '../cluster/database/facts.js'
 import { factsOf } from '../cluster/database/make.js'
 import { lossesIn } from '../cluster/database/loss.js'
 import { NodeTable, type NodeRow, type RowFault } from '../cluster/database/nodes.js'
-import { describeFaults, differences, leaseMsOf, type NodeTold, readTold } from '../cluster/members/settings-digest.js'
+import {
+  describeFaults,
+  differences,
+  leaseMsOf,
+  type NodeTold,
+  readTold,
+} from '../cluster/members/settings-digest.js'
 import { examineServer, type ServerFacts } from '../cluster/database/server-check.js'
 import { Session } from '../cluster/database/session.js'
 import { clusterTables, statementsOf } from '../cluster/database/statements.js'

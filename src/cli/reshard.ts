@@ -3,13 +3,7 @@ import { limits } from '../base/limits/limits.js'
 import { type Config, describeFaults } from '../settings/config.js'
 import { shardsMax } from '../settings/shards.js'
 import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data/directory.js'
-import {
-  beginBuild,
-  dropBuild,
-  shardBytes,
-  shardFolder,
-  switchOver,
-} from '../data/shard-folders.js'
+import { beginBuild, dropBuild, shardBytes, shardFolder, switchOver } from '../data/shard-folders.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { startProgress } from './progress.js'

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
+import { workerEntry } from '../base/worker-entry.js'
 import { limits } from '../base/limits/limits.js'
 import { either, isFlag, isNumber, isText, listOf, members, oneOf, optional } from '../base/shape.js'
 import type { Segment } from '../proof/node/segment.js'
@@ -61,7 +62,7 @@ export class SegmentPool {
     const threads = Math.min(availableParallelism(), limits.verifyThreadsMax)
     this.segmentsMax = 2 * threads
     this.#pool = new Piscina({
-      filename: fileURLToPath(new URL('../../workers/verify.js', import.meta.url)),
+      filename: fileURLToPath(workerEntry('verify')),
       minThreads: threads,
       maxThreads: threads,
       maxQueue: this.segmentsMax,

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join, relative } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { circlesOf, importsAmong } from './circles.js'
+import { circlesOf, importsAmong } from './imports.js'
 import { codeBelow } from './tree.js'
 
 // The linter's import/no-cycle and knip's search for circles both leave out imports of types, so circles are looked for here.
@@ -16,7 +16,7 @@ it('sees imports between most files', () => {
 
 it('sees imports between files of elements', () => {
   const imported = imports.get('src/console/main.tsx') ?? []
-  expect(imported.filter((path) => path.endsWith('.tsx')).length).toBeGreaterThan(10)
+  expect(imported.filter(({ path }) => path.endsWith('.tsx')).length).toBeGreaterThan(10)
 })
 
 it('finds no circle of imports, of values or of types', () => {

@@ -22,17 +22,15 @@ function named(pattern: RegExp): string[] {
 }
 
 it('has a file for each thread that the program starts', () => {
-  const threads = named(/new URL\("\.\.\/\.\.\/workers\/([^"]+)"/g)
-  expect(threads).toContain('shard-thread.js')
-  expect(threads.filter((name) => !existsSync(join(program, 'workers', name)))).toEqual([])
-  // From another depth a thread would be found in what was compiled, and not where the program is installed.
-  expect(named(/new URL\("([^"]*)workers\/[^"]+"/g)).toEqual(['../../'])
+  const threads = named(/workerEntry\("([^"]+)"\)/g)
+  expect(threads).toContain('shard-thread')
+  expect(threads.filter((name) => !existsSync(join(program, 'workers', `${name}.js`)))).toEqual([])
 })
 
-it('has modules that start threads two folders deep, from where they find them', () => {
-  const starting = files.filter(({ text }) => text.includes('"../../workers/'))
-  expect(starting.length).toBeGreaterThan(0)
-  expect(starting.filter(({ path }) => path.split(/[\\/]/).length !== 3).map(({ path }) => path)).toEqual([])
+it('has the module that finds the files of threads two folders deep, from where it finds them', () => {
+  const finding = files.filter(({ text }) => text.includes('../../workers/')).map(({ path }) => path)
+  // From another depth a thread would be found in what was compiled, and not where the program is installed.
+  expect(finding).toEqual([expect.stringMatching(/^src[\\/]parts[\\/][^\\/]+$/)])
 })
 
 it('loads nothing but what is installed with the package', () => {

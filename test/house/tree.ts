@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
 
-const outside = new Set(['.git', 'node_modules', 'dist', 'data', 'coverage'])
+const outside = new Set(['.git', 'node_modules', 'dist', 'coverage'])
 const textEndings = /\.(ts|tsx|mts|js|mjs|cjs|json|jsonl|md|html|css|txt|yaml|yml|sh|toml)$/
 const textNames = new Set([
   'Dockerfile',
@@ -19,7 +19,8 @@ export function filesBelow(folder: string): string[] {
   if (!existsSync(folder)) return []
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name)
-    if (entry.isDirectory()) return outside.has(entry.name) ? [] : filesBelow(path)
+    // A server that was started here keeps its data in `data`.
+    if (entry.isDirectory()) return outside.has(entry.name) || path === 'data' ? [] : filesBelow(path)
     return entry.isFile() ? [path] : []
   })
 }

@@ -7,7 +7,12 @@ import { checkStore } from '../../workers/store/check/store-check.js'
 import type { CheckedTable } from '../../workers/store/tables/checked-table.js'
 import { openEnvironment, type Environment } from '../../workers/store/environment.js'
 import { putPart } from '../../workers/store/hash-index/format.js'
-import { blockCount, encodeBlock, recordAt, type StoredRecord } from '../../workers/store/tables/record-codec.js'
+import {
+  blockCount,
+  encodeBlock,
+  recordAt,
+  type StoredRecord,
+} from '../../workers/store/tables/record-codec.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
 import { copyStore } from '../../workers/store/store-copy.js'
 import { fillShard } from '../support/shard/full-shard.js'

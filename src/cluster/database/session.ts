@@ -1,6 +1,12 @@
 import type { Socket } from 'node:net'
 import { type Client, DatabaseError, type QueryResult, type QueryResultRow } from 'pg'
-import { firstToOpen, makeClient, refuseReader, settingOf, type SocketClient } from '../../outbound/postgres-client.js'
+import {
+  firstToOpen,
+  makeClient,
+  refuseReader,
+  settingOf,
+  type SocketClient,
+} from '../../outbound/postgres-client.js'
 import { failureOf } from './answers.js'
 import { limits } from '../../base/limits/limits.js'
 import { describeTrouble } from './trouble.js'

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { workerEntry } from '../../base/worker-entry.js'
 import { assert } from '../../base/assert.js'
 import type { ShardLine } from '../../protocol/cluster-log-messages.js'
 import {
@@ -25,7 +26,7 @@ export class Follower {
   #stopping = false
 
   constructor({ settings, told, died }: FollowerParts) {
-    this.#worker = new Worker(new URL('../../../workers/follower.js', import.meta.url), {
+    this.#worker = new Worker(workerEntry('follower'), {
       workerData: settings,
       name: 'follower',
     })

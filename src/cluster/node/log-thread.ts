@@ -1,4 +1,5 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
+import { workerEntry } from '../../base/worker-entry.js'
 import {
   endLog,
   isClusterLogFigures,
@@ -30,7 +31,7 @@ export class ClusterLogThread {
     knownPath?: (shard: number) => string,
   ) {
     this.#knownPath = knownPath
-    this.#worker = new Worker(new URL('../../../workers/cluster-log.js', import.meta.url), {
+    this.#worker = new Worker(workerEntry('cluster-log'), {
       workerData: settings,
       name: 'cluster-log',
     })

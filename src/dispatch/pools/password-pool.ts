@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import { workerEntry } from '../../base/worker-entry.js'
 import { refusalOf, refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import {
@@ -38,7 +39,7 @@ export class PasswordPool {
     this.#queueMax = options.queueMax ?? limits.passwordQueueMax
     this.#pool = new ThreadPool({
       name: 'passwords',
-      file: new URL('../../../workers/password.js', import.meta.url),
+      file: workerEntry('password'),
       workerData: settings,
       threads,
       niced: true,

@@ -1,3 +1,4 @@
+import { workerEntry } from '../../base/worker-entry.js'
 import { asBuffer } from '../../base/bytes.js'
 import { RefusedError, refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
@@ -84,7 +85,7 @@ export class ReaderPool {
     this.#lease = lease
     this.#pool = new ThreadPool({
       name: 'readers',
-      file: new URL('../../../workers/reader.js', import.meta.url),
+      file: workerEntry('reader'),
       workerData,
       threads: limits.readerThreadsMax,
       niced: true,

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads'
+import { workerEntry } from '../../base/worker-entry.js'
 import { limits } from '../../base/limits/limits.js'
 import type { SinkFigures, SinkOrder, SinkSettings } from '../../protocol/sink-messages.js'
 
@@ -63,7 +64,7 @@ export class SinkThread {
   }
 
   #startThread(): Worker {
-    const worker = new Worker(new URL('../../../workers/sink.js', import.meta.url), {
+    const worker = new Worker(workerEntry('sink'), {
       workerData: { ...this.#settings, paused: [...this.#paused] },
       name: 'sink',
     })

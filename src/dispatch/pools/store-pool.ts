@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import { workerEntry } from '../../base/worker-entry.js'
 import { limits } from '../../base/limits/limits.js'
 import { answerOf } from '../../protocol/pool-tasks.js'
 import {
@@ -20,7 +21,7 @@ export class StorePool {
   constructor(niced: boolean) {
     this.#pool = new ThreadPool({
       name: 'stores',
-      file: new URL('../../../workers/stores.js', import.meta.url),
+      file: workerEntry('stores'),
       threads: Math.min(availableParallelism(), limits.storeThreadsMax),
       niced,
       // A copy that begins again has its thread.

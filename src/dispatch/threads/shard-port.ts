@@ -4,7 +4,13 @@ import type { ClusterLines } from '../../protocol/cluster-log-messages.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { ShardSettings } from '../../protocol/messages.js'
-import { closeShard, endShard, handOverShard, isShardReady, type FrontJoins } from '../../protocol/shard-data.js'
+import {
+  closeShard,
+  endShard,
+  handOverShard,
+  isShardReady,
+  type FrontJoins,
+} from '../../protocol/shard-data.js'
 import { noFigures, type ShardFigures } from '../../protocol/shard-figures.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
 import type { FrontEnd, FrontLink } from '../links/front-link.js'

@@ -1,8 +1,9 @@
 import { Worker } from 'node:worker_threads'
+import { workerEntry } from '../../base/worker-entry.js'
 import { limits } from '../../base/limits/limits.js'
 import { endShard, type ShardWorkerData } from '../../protocol/shard-data.js'
 
-const entry = new URL('../../../workers/shard-thread.js', import.meta.url)
+const entry = workerEntry('shard-thread')
 
 /**
  * Makes the threads of shards. A node of a cluster has some that have begun and wait for a shard, since to begin takes most of

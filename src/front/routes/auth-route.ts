@@ -17,7 +17,14 @@ import type { SignInReason } from '../../auth/sign-in-failure.js'
 import type { AllowedRedirect } from '../../auth/redirect.js'
 import type { Refusal } from '../../base/errors.js'
 import type { RandomBytes } from '../../base/random.js'
-import type { AuthAnswer, AuthOrigin, AuthUser, Change, Lookup, SignedIn } from '../../protocol/auth-messages.js'
+import type {
+  AuthAnswer,
+  AuthOrigin,
+  AuthUser,
+  Change,
+  Lookup,
+  SignedIn,
+} from '../../protocol/auth-messages.js'
 import type { Verification } from '../../protocol/password-tasks.js'
 import type { Answer, RouteBase, RouteRequest } from './route.js'
 

@@ -8,7 +8,13 @@ import { fieldPathDetail, fieldSteps } from '../../strand/field-path.js'
 import { sayWhere } from '../../strand/json-fault.js'
 import { readJson } from '../../strand/json.js'
 import { momentExpected, momentLower, momentUpper } from '../../strand/moment.js'
-import { queryBodies, QueryAnswer, QueryBody, type LatestQuery, type TimeRangeQuery } from '../../wire/query.js'
+import {
+  queryBodies,
+  QueryAnswer,
+  QueryBody,
+  type LatestQuery,
+  type TimeRangeQuery,
+} from '../../wire/query.js'
 import { reader } from '../../wire/validate.js'
 import { answerOf, unexpected } from './answers.js'
 import {

@@ -1,6 +1,12 @@
 import { limits } from '../../base/limits/limits.js'
 import type { Refusal } from '../../base/errors.js'
-import { BatchWriteBody, BatchWritten, RecordView, RecordWriteBody, WriteResponse } from '../../wire/records.js'
+import {
+  BatchWriteBody,
+  BatchWritten,
+  RecordView,
+  RecordWriteBody,
+  WriteResponse,
+} from '../../wire/records.js'
 import {
   collectionParameter,
   agentRefusal,

@@ -1,4 +1,5 @@
 import { MessageChannel, Worker } from 'node:worker_threads'
+import { workerEntry } from '../../base/worker-entry.js'
 import { limits } from '../../base/limits/limits.js'
 import { Calls, type Handlers } from '../../dispatch/calls.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
@@ -36,7 +37,7 @@ export class FrontThread {
     this.front = start.front
     this.#listener = listener
     const workerData: FrontGiven = { ...start, kind: 'front', heartbeat: this.#heartbeat.memory }
-    const worker = new Worker(new URL('../../../workers/front.js', import.meta.url), {
+    const worker = new Worker(workerEntry('front'), {
       workerData,
       name: `front-${start.front}`,
     })

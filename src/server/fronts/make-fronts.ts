@@ -2,7 +2,13 @@ import type { Logger } from '../../base/log.js'
 import type { DataDirectory } from '../../data/directory.js'
 import type { Shards } from '../../dispatch/links/shards.js'
 import { unsharedBecause } from '../../front/http/server.js'
-import { boundsMemory, ownBounds, sharedBounds, type Bounds, type BoundsMemory } from '../../front/limits/bounds.js'
+import {
+  boundsMemory,
+  ownBounds,
+  sharedBounds,
+  type Bounds,
+  type BoundsMemory,
+} from '../../front/limits/bounds.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { Config } from '../../settings/config.js'
 import type { AuthParts, AuthServices } from '../auth.js'

@@ -13,12 +13,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { openDataDirectory, openIdleDirectory } from '../../../src/data/directory.js'
 import { type Format, parseFormatOf, readFormat, writeFormat } from '../../../src/data/format.js'
-import {
-  beginBuild,
-  settleFolders,
-  shardFolder,
-  switchOver,
-} from '../../../src/data/shard-folders.js'
+import { beginBuild, settleFolders, shardFolder, switchOver } from '../../../src/data/shard-folders.js'
 
 let path: string
 

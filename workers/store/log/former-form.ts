@@ -3,7 +3,11 @@ import { assert } from '../../../src/base/assert.js'
 import { unseal } from '../../../src/strand/seal.js'
 import { blockCount, hashAt } from '../tables/record-codec.js'
 import { blockKey } from '../tables/tables.js'
-import { type CheckpointPartPlace, checkpointPurpose, readCheckpointHead } from '../replica/cluster-checkpoint.js'
+import {
+  type CheckpointPartPlace,
+  checkpointPurpose,
+  readCheckpointHead,
+} from '../replica/cluster-checkpoint.js'
 import { notHistory, openState, readHeader, wrong } from '../replica/cluster-segment.js'
 import type { LogForm } from './log-form.js'
 import { decodeChanges, type RowChange } from './row-change.js'

@@ -1,6 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import { decodeJwt, errors } from 'jose'
-import { decodeDeviceToken, type DeviceClaim, deviceKey, encodeDeviceToken } from '../../../auth/device-token.js'
+import {
+  decodeDeviceToken,
+  type DeviceClaim,
+  deviceKey,
+  encodeDeviceToken,
+} from '../../../auth/device-token.js'
 import { type TokenClaims, mintToken, verifyToken } from '../../../auth/jwt.js'
 import { type JwtKey, type PublicJwk, jwtKey } from '../../../auth/jwt-key.js'
 import { type Namespace, organismNamespace } from '../../../auth/namespace.js'

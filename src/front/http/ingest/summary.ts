@@ -1,6 +1,11 @@
 import { isErrorCode, type ErrorCode } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import { isKept, type AgentIngested, type IngestedOutcome, type LineFault } from '../../../protocol/messages.js'
+import {
+  isKept,
+  type AgentIngested,
+  type IngestedOutcome,
+  type LineFault,
+} from '../../../protocol/messages.js'
 import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
 
 /**

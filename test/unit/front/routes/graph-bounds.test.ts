@@ -4,7 +4,11 @@ import { shardOf } from '../../../../src/strand/placement.js'
 import type { EdgeList, EdgePlace, EdgeRow } from '../../../../src/protocol/graph-messages.js'
 import type { Command, Outcome } from '../../../../src/protocol/messages.js'
 import { edgePage } from '../../../../src/front/routes/graph/page.js'
-import { traverse, type Traversal, type TraversalRequest } from '../../../../src/front/routes/graph/traverse.js'
+import {
+  traverse,
+  type Traversal,
+  type TraversalRequest,
+} from '../../../../src/front/routes/graph/traverse.js'
 import { replyOf, TestShard } from '../../../support/shard/shard.js'
 
 const everywhere = { reach: [] }

@@ -1,6 +1,10 @@
 // @run on the built program
 import { describe, expect, it } from 'vitest'
-import { formatClockCursor, parseClockCursor, unpassed } from '../../../../../src/front/http/streams/cursor.js'
+import {
+  formatClockCursor,
+  parseClockCursor,
+  unpassed,
+} from '../../../../../src/front/http/streams/cursor.js'
 
 const clock = (ms: number) => `${ms.toString(16).padStart(12, '0')}-0000`
 const at = (ms: number) => ({ ms, counter: 0 })
