@@ -17,7 +17,7 @@ import { genesisType, keyRotateType } from '../src/strand/record-type.js'
 import { formatHlc } from '../src/strand/hlc.js'
 import { headerText, zeroHash } from '../src/strand/header.js'
 import { bodyCommitment } from '../src/strand/hash.js'
-import { consistencyPath, inclusionPath, treeRoot, type LeafReader } from '../src/strand/merkle.js'
+import { consistencyPath, inclusionPath, treeRoot as rootOf, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
 import { checkLines } from './import/check.js'
 import { stagePart } from './import/stage.js'
@@ -72,28 +72,28 @@ export function sealEnd({ shard, agentNo, seq }: { shard: number; agentNo: numbe
 }
 
 /** Root of the tree over the first `size` records, hex. */
-export function treeRootOf(task: TreeTask): string {
-  return letGo(task.shard, asBuffer(treeRoot(task.size, leafReader(task))).toString('hex'))
+export function treeRoot(task: TreeTask): string {
+  return letGo(task.shard, asBuffer(rootOf(task.size, leafReader(task))).toString('hex'))
 }
 
 /** The root, and the sibling hashes that lead to it from record `seq` (an inclusion proof), hex. */
-export function inclusionOf(task: InclusionTask): { root: string; path: string[] } {
+export function inclusion(task: InclusionTask): { root: string; path: string[] } {
   const reader = leafReader(task)
   const path = inclusionPath(task.seq, task.size, reader)
   return letGo(task.shard, {
-    root: asBuffer(treeRoot(task.size, reader)).toString('hex'),
+    root: asBuffer(rootOf(task.size, reader)).toString('hex'),
     path: path.map((hash) => asBuffer(hash).toString('hex')),
   })
 }
 
 /** A consistency proof from the root of the first `from` records to the root of the first `size`, hex. */
-export function consistencyOf(task: ConsistencyTask): ConsistencyFound {
+export function consistency(task: ConsistencyTask): ConsistencyFound {
   const reader = leafReader(task)
   const hex = (hash: Uint8Array) => asBuffer(hash).toString('hex')
   return letGo(task.shard, {
     path: consistencyPath(task.from, task.size, reader).map(hex),
-    fromRoot: hex(treeRoot(task.from, reader)),
-    toRoot: hex(treeRoot(task.size, reader)),
+    fromRoot: hex(rootOf(task.from, reader)),
+    toRoot: hex(rootOf(task.size, reader)),
   })
 }
 

@@ -15,7 +15,7 @@ import type { ExportPosition } from '../proof/export-check.js'
 import type { Subtree } from '../proof/tree.js'
 import type { Manifest } from '../strand/strand-export.js'
 import type { CheckedRecords } from './import-messages.js'
-import type { TaskAnswers } from './pool-tasks.js'
+import { answerOf, type TaskAnswers } from './pool-tasks.js'
 
 /** What a reader thread of the pool is started with. */
 export interface ReaderSettings {
@@ -126,9 +126,9 @@ export interface ReaderTasks {
   /** Finds the seq of the record whose signature covers the record. */
   sealEnd: { task: RecordTask; found: number }
   /** Hex. */
-  treeRootOf: { task: TreeTask; found: string }
-  inclusionOf: { task: InclusionTask; found: InclusionFound }
-  consistencyOf: { task: ConsistencyTask; found: ConsistencyFound }
+  treeRoot: { task: TreeTask; found: string }
+  inclusion: { task: InclusionTask; found: InclusionFound }
+  consistency: { task: ConsistencyTask; found: ConsistencyFound }
   importCheck: { task: ImportStageTask; found: ImportStaged }
 }
 
@@ -156,9 +156,9 @@ const isFull: Check<true> = (value) => value === true
 export const readerAnswers: TaskAnswers<ReaderTasks> = {
   exportPage: members<ExportPage>({ bytes: isBytes, nextSeq: isNumber, lastHash: isText }),
   sealEnd: isNumber,
-  treeRootOf: isText,
-  inclusionOf: members<InclusionFound>({ root: isText, path: listOf(isText) }),
-  consistencyOf: members<ConsistencyFound>({ path: listOf(isText), fromRoot: isText, toRoot: isText }),
+  treeRoot: isText,
+  inclusion: members<InclusionFound>({ root: isText, path: listOf(isText) }),
+  consistency: members<ConsistencyFound>({ path: listOf(isText), fromRoot: isText, toRoot: isText }),
   importCheck: either(
     either(
       members<Extract<ImportStaged, { ended: boolean }>>({
@@ -174,4 +174,28 @@ export const readerAnswers: TaskAnswers<ReaderTasks> = {
     ),
     members<{ full: true }>({ full: isFull }),
   ),
+}
+
+/** A task on its way to the pool that has the store, in this thread, another one or another node. */
+export interface ReadCall {
+  name: keyof ReaderTasks
+  task: ReaderTasks[keyof ReaderTasks]['task']
+}
+
+/** Carries tasks to a pool of readers. */
+export interface Readers {
+  /** True when another task would be refused. */
+  isFull(): boolean | Promise<boolean>
+  run(call: ReadCall): Promise<unknown>
+}
+
+/** Long reads by their names, over what carries them. */
+export type Read = <Name extends keyof ReaderTasks>(
+  name: Name,
+  task: ReaderTasks[Name]['task'],
+) => Promise<ReaderTasks[Name]['found']>
+
+/** @throws RefusedError when the pool refuses the task */
+export function readsBy(readers: Readers): Read {
+  return async (name, task) => answerOf(readerAnswers[name], await readers.run({ name, task }))
 }

@@ -5,7 +5,7 @@ import type { Logger } from '../base/log.js'
 import { version } from '../base/version.js'
 import type { DataDirectory } from '../data/directory.js'
 import { endAuthors } from '../dispatch/ended-authors.js'
-import type { Readers } from '../dispatch/pools/reader-pool.js'
+import { readsBy } from '../protocol/reader-tasks.js'
 import { parseAddressRanges } from '../front/limits/client-address.js'
 import type { Bounds, BoundSettings } from '../front/limits/bounds.js'
 import { AnswerCoder } from '../front/http/content-coding.js'
@@ -153,16 +153,6 @@ function credentialsOf(config: Config, { directory, parts, auth }: Surroundings)
     },
     { keys, tickets, clock: systemClock, ...(auth !== undefined && { tokens: auth.tokens }) },
   )
-}
-
-/** Long reads of strands, by the pool. */
-function readsBy(readers: Readers): RouteContext['read'] {
-  return {
-    treeRoot: (view) => readers.treeRoot(view),
-    inclusion: (view, seq) => readers.inclusion({ ...view, seq }),
-    consistency: (view, from) => readers.consistency({ ...view, from }),
-    recordLine: (view, record) => readers.recordLine({ ...view, ...record }),
-  }
 }
 
 /** The handler of ingest streams. */

@@ -7,6 +7,7 @@ import { ReaderPool } from '../../dist/src/dispatch/pools/reader-pool.js'
 import type { ClusterOwner } from '../../dist/src/dispatch/threads/shard-port.js'
 import { ShardThreads, type ShardsListener } from '../../dist/src/dispatch/threads/shard-threads.js'
 import type { Shards } from '../../dist/src/dispatch/links/shards.js'
+import { readsBy } from '../../dist/src/protocol/reader-tasks.js'
 import { LeaseMemory } from '../../dist/src/protocol/lease-memory.js'
 import type { Command, Outcome, StreamEvent } from '../../dist/src/protocol/messages.js'
 import { appendNumber, testAuthRules } from '../support/shard/shard.js'
@@ -142,23 +143,23 @@ describe('a lease that ends while a shard is at work', () => {
 })
 
 describe('a lease that ends while a reader is at work', () => {
-  it('has its page, its tree and its line refused', async () => {
+  it('has its page and its tree refused', async () => {
     for (const n of [1, 2, 3]) await shards.ask('notes', appendNumber('notes', n))
     const located = await shards.ask('notes', { kind: 'strandLocate', agent: 'notes' })
     if (located.kind !== 'located') throw new Error(`Expected a strand, got ${JSON.stringify(located)}`)
     const { shard, agentNo, strand, publicKey, headSeq } = located
     const view = { shard, agentNo, strand, publicKeys: [publicKey] }
+    const read = readsBy(readers)
     const page = { ...view, fromSeq: 0, toSeq: headSeq, bytesMax: 65_536 }
     const reads = [
-      () => readers.exportPage(page),
-      () => readers.recordLine({ ...view, seq: 1 }),
-      () => readers.treeRoot({ shard, agentNo, size: headSeq }),
-      () => readers.sealEnd({ shard, agentNo, seq: headSeq }),
+      () => read('exportPage', page),
+      () => read('treeRoot', { shard, agentNo, size: headSeq }),
+      () => read('sealEnd', { shard, agentNo, seq: headSeq }),
     ]
-    for (const read of reads) {
+    for (const again of reads) {
       nowMs = 0
-      expect(await read()).toBeDefined()
-      const under = read()
+      expect(await again()).toBeDefined()
+      const under = again()
       nowMs = LEASE_MS
       await expect(under).rejects.toMatchObject({ refusal: away })
     }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { ReaderPool } from '../../dist/src/dispatch/pools/reader-pool.js'
+import { readsBy } from '../../dist/src/protocol/reader-tasks.js'
 import type { Outcome } from '../../src/protocol/messages.js'
 import { appendNumber, TestShard } from '../support/shard/shard.js'
 
@@ -38,7 +39,7 @@ function agentNoOf(outcome: Outcome): number {
 /** Asks for the roots of trees of many sizes of one shard, more than its threads can have done before the next step. */
 function rootsOf(shard: number): Promise<string[]> {
   const sizes = Array.from({ length: 100 }, (_none, index) => RECORDS - index)
-  return Promise.all(sizes.map((size) => pool.treeRoot({ shard, agentNo, size })))
+  return Promise.all(sizes.map((size) => readsBy(pool)('treeRoot', { shard, agentNo, size })))
 }
 
 /** Whether a thread of this process has the store of a shard open (Linux). */
@@ -70,7 +71,7 @@ describe('the readers, when the thread of a shard has ended', () => {
     const settle = () => settled++
     void reading.then(settle, settle)
     await pool.letGo(0)
-    const later = pool.treeRoot({ shard: 0, agentNo, size: 1 })
+    const later = readsBy(pool)('treeRoot', { shard: 0, agentNo, size: 1 })
     void later.then(settle, settle)
     await rootsOf(1)
     expect(settled).toBe(0)
@@ -88,7 +89,7 @@ describe('the readers, when the thread of a shard has ended', () => {
     const sizes = Array.from({ length: 200 }, (_none, index) => RECORDS - index)
     let settled = 0
     const trees = sizes.map(async (size) => {
-      await pool.treeRoot({ shard: 0, agentNo, size })
+      await readsBy(pool)('treeRoot', { shard: 0, agentNo, size })
       settled++
     })
     // Not the first one: its thread may be so late to start that another has done all others.
@@ -106,7 +107,7 @@ describe('the readers, when the thread of a shard has ended', () => {
   })
 
   it('refuse what is wrong with a task itself', async () => {
-    await expect(pool.treeRoot({ shard: 1, agentNo, size: RECORDS * 2 })).rejects.toThrow(
+    await expect(readsBy(pool)('treeRoot', { shard: 1, agentNo, size: RECORDS * 2 })).rejects.toThrow(
       'a strand has no gaps',
     )
   })

@@ -1,7 +1,8 @@
 import { auditAgent } from '../../strand/organism-id.js'
 import { refuse, RefusedError } from '../../base/errors.js'
 import type { LoginGate } from '../../dispatch/duties/login-gate.js'
-import type { Readers, ReaderPool } from '../../dispatch/pools/reader-pool.js'
+import type { ReaderPool } from '../../dispatch/pools/reader-pool.js'
+import type { Readers } from '../../protocol/reader-tasks.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import type { ApiKeys } from '../../front/http/auth/api-keys.js'
 import type { StreamTickets, Tickets } from '../../front/http/streams/tickets.js'
@@ -34,30 +35,21 @@ async function ownerOf(shard: number, { threads, peers }: Routes): Promise<PeerL
 
 /** Long reads, by the pool of the node that has the shard. */
 export function routedReaders(own: ReaderPool, routes: Routes): Readers {
-  type Name = 'exportPage' | 'sealEnd' | 'treeRoot' | 'inclusion' | 'consistency' | 'recordLine'
-  const read =
-    <One extends Name>(name: One, here: (task: MainCalls[One]['ask']) => Promise<MainCalls[One]['found']>) =>
-    async (task: MainCalls[One]['ask'] & { shard: number }): Promise<MainCalls[One]['found']> => {
+  return {
+    isFull: () => own.isFull(),
+    async run(read) {
+      if (!('shard' in read.task)) return own.run(read)
       for (let isFirst = true; ; isFirst = false) {
-        const owner = await ownerOf(task.shard, routes)
+        const owner = await ownerOf(read.task.shard, routes)
         try {
-          return owner === 'own' ? await here(task) : await owner.call(name, task)
+          return owner === 'own' ? await own.run(read) : await owner.call('read', read)
         } catch (error) {
           // It may have moved meanwhile, and has done nothing.
           const isAway = error instanceof RefusedError && error.refusal.code === 'unavailable'
           if (!isAway || !isFirst) throw error
         }
       }
-    }
-  return {
-    isFull: () => own.isFull(),
-    importCheck: (task) => own.importCheck(task),
-    exportPage: read('exportPage', (task) => own.exportPage(task)),
-    sealEnd: read('sealEnd', (task) => own.sealEnd(task)),
-    treeRoot: read('treeRoot', (task) => own.treeRoot(task)),
-    inclusion: read('inclusion', (task) => own.inclusion(task)),
-    consistency: read('consistency', (task) => own.consistency(task)),
-    recordLine: read('recordLine', (task) => own.recordLine(task)),
+    },
   }
 }
 

@@ -1,31 +1,9 @@
 import { workerEntry } from '../../base/worker-entry.js'
-import { asBuffer } from '../../base/bytes.js'
 import { RefusedError, refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
-import { answerOf } from '../../protocol/pool-tasks.js'
-import {
-  readerAnswers,
-  type ConsistencyFound,
-  type ConsistencyTask,
-  type ExportPage,
-  type ExportPageTask,
-  type ImportStaged,
-  type ImportStageTask,
-  type InclusionFound,
-  type InclusionTask,
-  type ReaderSettings,
-  type ReaderTasks,
-  type RecordTask,
-  type TreeTask,
-} from '../../protocol/reader-tasks.js'
+import type { ReadCall, Readers, ReaderSettings } from '../../protocol/reader-tasks.js'
 import { Skipped, ThreadPool, type PoolFigures, type PoolListener } from './thread-pool.js'
-
-/** Long reads of one shard's store. The check of an import is not among them: it reads no store. */
-type StoreReads = Omit<ReaderTasks, 'importCheck'>
-
-/** Which record's line is wanted. */
-export type RecordLineTask = Omit<ExportPageTask, 'fromSeq' | 'toSeq' | 'bytesMax'> & { seq: number }
 
 const shardAway = refuse('unavailable', 'The shard of this agent is restarting, try again', {
   retryAfterSecs: 1,
@@ -40,15 +18,6 @@ const noDescriptors = refuse('unavailable', 'The server has too many files open 
  */
 function isOutOfDescriptors(error: unknown): boolean {
   return error instanceof Error && /^(?:EMFILE|ENFILE): /.test(error.message)
-}
-
-/** Long reads, in this thread's pool or by way of the thread that has it. */
-export interface Readers extends Pick<
-  ReaderPool,
-  'exportPage' | 'sealEnd' | 'importCheck' | 'treeRoot' | 'inclusion' | 'consistency' | 'recordLine'
-> {
-  /** True when another task would be refused. */
-  isFull(): boolean | Promise<boolean>
 }
 
 /** Options of the readers. */
@@ -71,7 +40,7 @@ export interface ReaderPoolOptions {
  * A native call that returns to a thread which is being ended may end the process. A task is only one page, so a thread is
  * ended after it.
  */
-export class ReaderPool {
+export class ReaderPool implements Readers {
   readonly #pool: ThreadPool
   readonly #shardWaitMs: number
   readonly #lease: LeaseMemory | undefined
@@ -104,38 +73,6 @@ export class ReaderPool {
     return this.#pool.figures
   }
 
-  exportPage(task: ExportPageTask): Promise<ExportPage> {
-    return this.#read('exportPage', task)
-  }
-
-  sealEnd(task: RecordTask): Promise<number> {
-    return this.#read('sealEnd', task)
-  }
-
-  async importCheck(task: ImportStageTask): Promise<ImportStaged> {
-    const found = await this.#pool.run(task, { name: 'importCheck', deadlineMs: limits.readerTaskMs })
-    return answerOf(readerAnswers.importCheck, found)
-  }
-
-  treeRoot(task: TreeTask): Promise<string> {
-    return this.#read('treeRootOf', task)
-  }
-
-  inclusion(task: InclusionTask): Promise<InclusionFound> {
-    return this.#read('inclusionOf', task)
-  }
-
-  consistency(task: ConsistencyTask): Promise<ConsistencyFound> {
-    return this.#read('consistencyOf', task)
-  }
-
-  /** The line that an export has for one record. */
-  async recordLine(task: RecordLineTask): Promise<string> {
-    const { seq, ...strand } = task
-    const page = await this.exportPage({ ...strand, fromSeq: seq, toSeq: seq, bytesMax: 1 })
-    return asBuffer(page.bytes).toString().trimEnd()
-  }
-
   /**
    * A shard's thread has ended. When this resolves, no thread has its store open any more, nor opens it until `resume`.
    */
@@ -156,23 +93,22 @@ export class ReaderPool {
   }
 
   /**
-   * A tree may have to be computed from its leaves, which takes longer the more there are.
+   * Carries out a task. A tree may have to be computed from its leaves, which takes longer the more there are.
    * @throws RefusedError when the shard does not serve soon enough, no thread can be started, none can open the store, or
    * another node of a cluster may have gone on meanwhile
    */
-  async #read<Name extends keyof StoreReads>(
-    name: Name,
-    task: StoreReads[Name]['task'],
-  ): Promise<StoreReads[Name]['found']> {
+  async run({ name, task }: ReadCall): Promise<unknown> {
     const leaves = 'size' in task ? task.size : 0
     const deadlineMs = limits.readerTaskMs + (leaves * 1_000) / limits.readerLeavesPerSec
+    // The check of an import reads no store.
+    if (!('shard' in task)) return this.#pool.run(task, { name, deadlineMs })
     for (;;) {
       try {
         const unless = () => this.#away.has(task.shard)
         const found = await this.#pool.run(task, { name, deadlineMs, unless })
         const cutOff = this.#lease?.refusal()
         if (cutOff !== undefined) throw new RefusedError(cutOff)
-        return answerOf(readerAnswers[name], found)
+        return found
       } catch (error) {
         if (isOutOfDescriptors(error)) throw new RefusedError(noDescriptors, error)
         if (!(error instanceof Skipped)) throw error

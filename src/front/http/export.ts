@@ -1,6 +1,6 @@
 import { RefusedError, refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import type { Readers } from '../../dispatch/pools/reader-pool.js'
+import { readsBy, type Read, type Readers } from '../../protocol/reader-tasks.js'
 import type { Shards } from '../../dispatch/links/shards.js'
 import type { LocatedOutcome } from '../../protocol/messages.js'
 import { answerOf, unexpected } from '../routes/answers.js'
@@ -16,6 +16,7 @@ import type { OpenUploads } from '../limits/uploads.js'
 export class ExportSender {
   readonly #shards: Shards
   readonly #readers: Readers
+  readonly #read: Read
   readonly #uploads: OpenUploads
   readonly #onError: (error: unknown, requestId: string) => void
   /** Exports that are being compressed. */
@@ -29,6 +30,7 @@ export class ExportSender {
   }) {
     this.#shards = parts.shards
     this.#readers = parts.readers
+    this.#read = readsBy(parts.readers)
     this.#uploads = parts.uploads
     this.#onError = parts.onError
   }
@@ -134,7 +136,7 @@ export class ExportSender {
    */
   async #lastSeq({ shard, agentNo, headSeq }: LocatedOutcome, request: ExportRequest): Promise<number> {
     const seq = Math.min(request.toSeq ?? headSeq, headSeq)
-    return this.#readers.sealEnd({ shard, agentNo, seq })
+    return this.#read('sealEnd', { shard, agentNo, seq })
   }
 
   /** @returns the hash of the last record */
@@ -155,7 +157,7 @@ export class ExportSender {
     let fromSeq = range.fromSeq
     let lastHash = ''
     while (fromSeq <= range.toSeq && exchange.open) {
-      const page = await this.#readers.exportPage({ ...task, fromSeq })
+      const page = await this.#read('exportPage', { ...task, fromSeq })
       if (page.nextSeq === fromSeq)
         throw new Error(`Expected the strand to reach seq ${range.toSeq}, got ${fromSeq}`)
       fromSeq = page.nextSeq
@@ -175,7 +177,7 @@ export class ExportSender {
     toSeq: number,
   ): Promise<string | undefined> {
     const size = toSeq + 1
-    const root = await this.#readers.treeRoot({ shard, agentNo, size })
+    const root = await this.#read('treeRoot', { shard, agentNo, size })
     const outcome = await this.#shards.ask(agent, { kind: 'checkpointSign', agent, size, root, by: 'then' })
     const importing = 'code' in outcome && outcome.code === 'import_open'
     if (outcome.kind === 'done' || importing) return undefined

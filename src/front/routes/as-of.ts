@@ -93,7 +93,7 @@ async function strandAnswer(
   const records = await recordPage(page, context)
   if ('code' in records) return records
   const size = head.seq + 1
-  const root = await context.read.treeRoot({ shard, agentNo, size })
+  const root = await context.read('treeRoot', { shard, agentNo, size })
   const signed = await signPastTreeHead(page.agent, { size, root }, context)
   // While an import is open the key may not be here, and the records can be read all the same.
   if (typeof signed === 'object' && signed.code !== 'import_open') return signed

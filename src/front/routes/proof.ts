@@ -34,7 +34,7 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
         const view = viewOf(located)
         const note = await signTreeHead(
           agent,
-          { size: view.size, root: await context.read.treeRoot(view) },
+          { size: view.size, root: await context.read('treeRoot', view) },
           context,
         )
         return typeof note === 'string'
@@ -83,7 +83,7 @@ async function prove(
     if ('code' in located) return located
     const seq = located.seq ?? 0
     const view = viewOf(located)
-    const { root, path } = await context.read.inclusion(view, seq)
+    const { root, path } = await context.read('inclusion', { ...view, seq })
     const checkpoint = await signTreeHead(agent, { size: view.size, root }, context)
     if (typeof checkpoint !== 'string') return checkpoint
     return json(200, { agent, hash, seq, tree_size: view.size, root, path, checkpoint })
@@ -144,7 +144,7 @@ export async function consistencyBetween(
   { from, to }: { from: number; to: number },
   { read }: RouteContext,
 ): Promise<{ from: number; to: number; path: string[]; from_root: string; to_root: string }> {
-  const { path, fromRoot, toRoot } = await read.consistency({ ...view, size: to }, from)
+  const { path, fromRoot, toRoot } = await read('consistency', { ...view, size: to, from })
   return { from, to, path, from_root: fromRoot, to_root: toRoot }
 }
 

@@ -6,6 +6,7 @@ import type { RandomBytes } from '../../base/random.js'
 import type { EventHead } from '../../protocol/record-messages.js'
 import type { ApiKeyRow } from '../../protocol/api-key-messages.js'
 import type { Standing } from '../../protocol/proposal-messages.js'
+import type { Read } from '../../protocol/reader-tasks.js'
 import type { Command, Outcome } from '../../protocol/messages.js'
 import type { Signing, UserAccess } from '../../protocol/command-options.js'
 import type { Scope } from '../../wire/api-keys.js'
@@ -100,7 +101,7 @@ export interface RouteContext {
   /** Asks the shard that keeps what belongs to the whole server: the scoped keys. */
   askFirst(command: Command): Promise<Outcome>
   /** Work on a read-only view, in the pool. */
-  read: StrandReaders
+  read: Read
   apiKeys: ApiKeyRegistry
   /** What keys and users may still do that have proposed or approved something. */
   standings(principals: readonly string[]): Promise<Standing[] | Refusal>
@@ -125,17 +126,6 @@ export interface StrandView {
   agentNo: number
   /** Records that count: the seq of the last one plus 1. */
   size: number
-}
-
-/** Readers of the pool: pure functions of what is on disk. */
-export interface StrandReaders {
-  treeRoot(view: StrandView): Promise<string>
-  /** Sibling hashes that lead from record `seq` to the root of the first `size` records. */
-  inclusion(view: StrandView, seq: number): Promise<{ root: string; path: string[] }>
-  /** Tree hashes that lead from the root of the first `from` records to the root of the first `size` records. */
-  consistency(view: StrandView, from: number): Promise<{ path: string[]; fromRoot: string; toRoot: string }>
-  /** The line that an export has for a record. */
-  recordLine(view: StrandView, record: { seq: number; strand: string; publicKeys: string[] }): Promise<string>
 }
 
 /** The scoped keys that the front thread checks credentials against. */

@@ -1,12 +1,13 @@
 import { Type } from 'typebox'
 import { refuse, type Refusal } from '../../base/errors.js'
+import { asBuffer } from '../../base/bytes.js'
 import { logAgent } from '../../strand/organism-id.js'
 import type { LocatedOutcome } from '../../protocol/messages.js'
 import { LogConsistency, LoggedHeadProof } from '../../wire/server-log.js'
 import { json, unexpected } from './answers.js'
 import { integerQuery, reachableAgent, withAccess } from './parameters.js'
 import { consistencyBetween, locate, signTreeHead, sizesOf, viewOf } from './proof.js'
-import type { Answer, HandlerRoute, RouteContext, RouteRequest, StrandView } from './route.js'
+import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
 /** Who may read of any strand may see how far the log is: it names none. */
 const common = {
@@ -31,7 +32,7 @@ const checkpoint: HandlerRoute = {
     const located = await locateLog(context)
     if ('code' in located) return located
     const view = viewOf(located)
-    const note = await signed(view.size, await context.read.treeRoot(view), context)
+    const note = await signed(view.size, await context.read('treeRoot', view), context)
     return typeof note === 'string'
       ? { status: 200, body: note, contentType: 'text/plain; charset=utf-8' }
       : note
@@ -102,8 +103,8 @@ async function prove(request: RouteRequest, context: RouteContext): Promise<Answ
   const view = { ...all, size }
   const { logSeq, head } = found
   const [{ root, path }, record] = await Promise.all([
-    context.read.inclusion(view, logSeq),
-    recordLine({ log, view, seq: logSeq }, context),
+    context.read('inclusion', { ...view, seq: logSeq }),
+    lineOf(log, logSeq, context),
   ])
   const note = await signed(size, root, context)
   if (typeof note !== 'string') return note
@@ -121,11 +122,12 @@ function open(value: object): string {
   return JSON.stringify(value).slice(0, -1)
 }
 
-function recordLine(
-  { log, view, seq }: { log: LocatedOutcome; view: StrandView; seq: number },
-  { read }: RouteContext,
-): Promise<string> {
-  return read.recordLine(view, { seq, strand: log.strand, publicKeys: [log.publicKey] })
+/** The line that an export of the log has for a record. */
+async function lineOf(log: LocatedOutcome, seq: number, { read }: RouteContext): Promise<string> {
+  const { shard, agentNo, strand, publicKey } = log
+  const place = { shard, agentNo, strand, publicKeys: [publicKey] }
+  const page = await read('exportPage', { ...place, fromSeq: seq, toSeq: seq, bytesMax: 1 })
+  return asBuffer(page.bytes).toString().trimEnd()
 }
 
 async function locateLog(context: RouteContext): Promise<LocatedOutcome | Refusal> {

@@ -1,24 +1,12 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { License } from '../../auth/license.js'
 import type { Refusal } from '../../base/errors.js'
-import type { RecordLineTask } from '../../dispatch/pools/reader-pool.js'
 import type { ServerLog } from '../../dispatch/duties/server-log.js'
 import type { BoundsMemory } from '../../front/limits/bounds.js'
 import type { FrontFigures } from '../../front/metrics/request-counts.js'
 import type { TicketUse } from '../../front/http/streams/tickets.js'
 import type { HashTask, Verification, VerifyTask } from '../../protocol/password-tasks.js'
-import type {
-  ConsistencyFound,
-  ConsistencyTask,
-  ExportPage,
-  ExportPageTask,
-  ImportStaged,
-  ImportStageTask,
-  InclusionFound,
-  InclusionTask,
-  RecordTask,
-  TreeTask,
-} from '../../protocol/reader-tasks.js'
+import type { ReadCall } from '../../protocol/reader-tasks.js'
 import type { Principal } from '../../front/routes/route.js'
 import type { Config } from '../../settings/config.js'
 import type { MetricFamily } from '../../wire/metrics.js'
@@ -70,13 +58,8 @@ export interface MainCalls {
   verifyPassword: Call<VerifyTask, Verification | Refusal>
   mailWaits: Call<undefined, void>
   readersFull: Call<undefined, boolean>
-  exportPage: Call<ExportPageTask, ExportPage>
-  sealEnd: Call<RecordTask, number>
-  importCheck: Call<ImportStageTask, ImportStaged>
-  treeRoot: Call<TreeTask, string>
-  inclusion: Call<InclusionTask, InclusionFound>
-  consistency: Call<ConsistencyTask, ConsistencyFound>
-  recordLine: Call<RecordLineTask, string>
+  /** A long read, by the pool of the thread that is asked. */
+  read: Call<ReadCall, unknown>
   tellHead: Call<Parameters<ServerLog['tell']>[0], boolean>
   readiness: Call<undefined, Refusal | undefined>
   server: Call<undefined, ServerInfo>

@@ -1,7 +1,7 @@
 import { steadyClock } from '../../base/clock.js'
 import type { Calls } from '../../dispatch/calls.js'
 import type { LoginAttempt } from '../../dispatch/duties/login-gate.js'
-import type { Readers } from '../../dispatch/pools/reader-pool.js'
+import type { Readers } from '../../protocol/reader-tasks.js'
 import type { Refusal } from '../../base/errors.js'
 import type { ApiKeys } from '../../front/http/auth/api-keys.js'
 import { sharedAnswer } from '../../front/http/shared-answer.js'
@@ -31,13 +31,7 @@ export function remoteServices({ call }: ToMain, { hasServerLog }: FrontGiven): 
 export function remoteReaders({ call }: ToMain): Readers {
   return {
     isFull: () => call('readersFull', undefined),
-    exportPage: (task) => call('exportPage', task),
-    sealEnd: (task) => call('sealEnd', task),
-    importCheck: (task) => call('importCheck', task),
-    treeRoot: (task) => call('treeRoot', task),
-    inclusion: (task) => call('inclusion', task),
-    consistency: (task) => call('consistency', task),
-    recordLine: (task) => call('recordLine', task),
+    run: (read) => call('read', read),
   }
 }
 

@@ -40,13 +40,13 @@ describe('the answers of threads', () => {
     ],
     [
       'a path',
-      readerAnswers.inclusionOf,
+      readerAnswers.inclusion,
       [
         { root: 'ab', path: ['cd'] },
         { root: 'ab', path: [1] },
       ],
     ],
-    ['a growth', readerAnswers.consistencyOf, [{ path: [], fromRoot: 'a', toRoot: 'b' }, { path: [] }]],
+    ['a growth', readerAnswers.consistency, [{ path: [], fromRoot: 'a', toRoot: 'b' }, { path: [] }]],
     [
       'what was staged',
       readerAnswers.importCheck,

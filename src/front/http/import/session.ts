@@ -1,6 +1,6 @@
 import { refusalOf, refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { Readers } from '../../../dispatch/pools/reader-pool.js'
+import { readsBy, type Readers } from '../../../protocol/reader-tasks.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { AuditEntry, ImportTold } from '../../../protocol/audit-messages.js'
 import type { CheckedRecords, ImportedOutcome } from '../../../protocol/import-messages.js'
@@ -172,7 +172,7 @@ export class ImportSession {
       lines: this.#waiting.parts,
       ...(this.#position !== undefined && { position: this.#position }),
     }
-    const checked = await this.#readers.importCheck(task).catch(refusalOf)
+    const checked = await readsBy(this.#readers)('importCheck', task).catch(refusalOf)
     if ('code' in checked) return checked
     if ('full' in checked) return refuse('storage_full', 'The data disk has no room for the export')
     if ('fault' in checked) {
