@@ -49,7 +49,7 @@ const secretPaths = secretNames.flatMap((name) => {
 export function createLogger(
   level: (typeof logLevels)[number],
   part: string,
-  to: DestinationStream = standardError(),
+  to: DestinationStream = logDestination(2),
 ): Logger {
   return pino(
     {
@@ -63,9 +63,14 @@ export function createLogger(
   )
 }
 
-/** Lines wait while they cannot be written, on a full disk or a closed terminal, up to a bound: that ends nothing. */
-function standardError(): DestinationStream {
-  const to = destination({ dest: 2, sync: true, maxLength: limits.logWaitingBytesMax })
+/**
+ * Where lines go: while they cannot be written, on a full disk or a closed terminal, they wait up to a bound, and later ones
+ * are dropped: that ends nothing.
+ */
+export function logDestination(fd: number): ReturnType<typeof destination> {
+  const to = destination({ dest: fd, sync: true, maxLength: limits.logWaitingBytesMax })
   to.on('error', () => {})
+  // A line that is dropped would not try to write those that wait, ever again.
+  to.on('drop', () => to.write(''))
   return to
 }

@@ -1,5 +1,9 @@
+import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { createLogger } from '../../../src/base/log.js'
+import { limits } from '../../../src/base/limits/limits.js'
+import { createLogger, logDestination } from '../../../src/base/log.js'
 
 describe('createLogger', () => {
   it('writes JSON lines with part, level and time, and nothing below its level', () => {
@@ -25,6 +29,30 @@ describe('createLogger', () => {
       log.info({ [name]: 'hidden', request: { [name]: 'hidden', headers: { [name]: 'hidden' } } }, 'seen')
       expect(lines[0]).toContain('seen')
       expect(lines[0]).not.toContain('hidden')
+    },
+  )
+
+  it.skipIf(!existsSync('/dev/full'))(
+    'waits for a full disk, drops what is too much, and writes on later',
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), 'strandfast-log-'))
+      const fds = [openSync('/dev/full', 'w'), openSync(join(folder, 'log'), 'w')] as const
+      const to = logDestination(fds[0])
+      const log = createLogger('info', 'front', to)
+      const filling = 'x'.repeat(1_000)
+      const count = 2 * Math.ceil(limits.logWaitingBytesMax / 1_000)
+      for (let number = 0; number < count; number += 1) log.info({ number }, filling)
+      // The library's own member: the disk has space again.
+      Reflect.set(to, 'fd', fds[1])
+      for (const number of [-1, -2]) log.info({ number }, 'later')
+      const lines = readFileSync(join(folder, 'log'), 'utf8').trimEnd().split('\n')
+      for (const fd of fds) closeSync(fd)
+      rmSync(folder, { recursive: true })
+      const numbers = lines.map((line) => Number(Object(JSON.parse(line)).number))
+      expect(numbers.at(-1)).toBe(-2)
+      expect(numbers.slice(0, -2)).toEqual(numbers.slice(0, -2).map((_, place) => place))
+      expect(numbers.length).toBeGreaterThan(count / 3)
+      expect(numbers.length).toBeLessThan(count)
     },
   )
 })
