@@ -16,9 +16,10 @@ describe('strandfast keys rotate', () => {
 
   afterAll(() => server?.stop())
 
-  const rotate = (...more: string[]) => {
+  const rotate = (...more: string[]) => rotateAt(server.url, ...more)
+  const rotateAt = (url: string, ...more: string[]) => {
     const env = { PATH: process.env['PATH'] }
-    const args = ['dist/program/strandfast.js', 'keys', 'rotate', '--url', server.url, ...more]
+    const args = ['dist/program/strandfast.js', 'keys', 'rotate', '--url', url, ...more]
     return spawnSync(process.execPath, args, { env, encoding: 'utf8' })
   }
   const kids = async (base: string): Promise<string[]> => {
@@ -49,7 +50,7 @@ describe('strandfast keys rotate', () => {
     const before = await kids('/v1/auth')
     const refused = rotate('--key', 'no such key')
     expect([refused.status, refused.stderr]).toEqual([1, expect.stringContaining('401')])
-    const away = rotate('--key', server.rootKey, '--url', 'http://127.0.0.1:1')
+    const away = rotateAt('http://127.0.0.1:1', '--key', server.rootKey)
     expect([away.status, away.stderr]).toEqual([1, expect.stringContaining('not rotated')])
     expect(rotate('--key', server.rootKey, '--nonsense').status).toBe(78)
     expect(await kids('/v1/auth')).toEqual(before)
