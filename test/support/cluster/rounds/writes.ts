@@ -23,7 +23,7 @@ export interface LoadParts {
 }
 
 /** How long a client rests between two calls, milliseconds: the load is there for its order, not for its mass. */
-export const REST_MS = 8
+export const REST_MS = 25
 
 /** Appends, batches, ingest, deletes, restores and new agents, half of them under an Idempotency-Key. */
 export async function writes(parts: LoadParts, width: number): Promise<void> {
