@@ -62,8 +62,10 @@ export async function startTcpProxy(
   }
   const pipes = new Set<Pipe>()
   const sockets = new Set<Socket>()
-  const server = createServer((client) => {
-    const upstream = connect(typeof target === 'number' ? target : target(), '127.0.0.1')
+  // An end that came through is not answered before the other side has read everything, as on a network.
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    const port = typeof target === 'number' ? target : target()
+    const upstream = connect({ port, host: '127.0.0.1', allowHalfOpen: true })
     const change = filter()
     const requests = new Pipe(weather, 'requests', (bytes) =>
       bytes === null ? upstream.end() : upstream.write(bytes),
@@ -78,6 +80,7 @@ export async function startTcpProxy(
       sockets.add(socket)
       socket.on('error', () => {})
       socket.on('data', (bytes) => pipe.take(bytes))
+      socket.once('end', () => pipe.take(null))
       socket.once('close', () => {
         pipe.take(null)
         sockets.delete(socket)
