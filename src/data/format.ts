@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
 import { shardsMax } from '../settings/shards.js'
 import { readIfThere, writeDurably } from '../base/durable-file.js'
@@ -71,6 +72,19 @@ export function writeFormat(path: string, format: Format, name: string = formatF
     ...(format.cluster !== undefined && { cluster: format.cluster }),
   }
   writeDurably(join(path, name), `${JSON.stringify(members, undefined, 2)}\n`)
+}
+
+/**
+ * Identifies a data directory among those that deliver to one database, even with the same master seed; 32 hex digits,
+ * not a secret. A directory whose strands were moved to other shards counts as a new one: its logs are different, and a
+ * place in an old log could look right in a new one by chance (docs/adr/0021-resharding.md).
+ */
+export function storeName({ masterSeedFingerprint, createdAtMs, layout }: Format): string {
+  const moved = layout > 0 ? ` ${layout}` : ''
+  return createHash('sha256')
+    .update(`${masterSeedFingerprint} ${createdAtMs}${moved}`)
+    .digest('hex')
+    .slice(0, 32)
 }
 
 function parseFormat(file: string, text: string): Format | string {

@@ -4,16 +4,17 @@ import { RefusedError, type Refusal } from '../base/errors.js'
 /** The calls that one thread answers to another by their names: what each is given, and what it answers. */
 type CallTable<Table> = { [Name in keyof Table]: { ask: unknown; found: unknown } }
 
-/** Answers one kind of call. */
-export interface Handler<Ask, Found> {
-  /** Throws RefusedError to refuse it. */
+/** Answers one kind of call. A method, so that handlers of all kinds fit into one table. */
+interface Handler<Ask, Found> {
   handle(ask: Ask): Found | Promise<Found>
 }
 
-/** Answers each kind of call. */
+/** Answers each kind of call; throws RefusedError to refuse one. */
 export type Handlers<Table extends CallTable<Table>> = {
-  [Name in keyof Table]: Handler<Table[Name]['ask'], Table[Name]['found']>
+  [Name in keyof Table]: Handler<Table[Name]['ask'], Table[Name]['found']>['handle']
 }
+
+type AnyHandler = Handler<unknown, unknown>['handle']
 
 /** What crosses between the two threads. */
 type CallMessage =
@@ -41,14 +42,14 @@ export type Transferred = ArrayBuffer | MessagePort
  */
 export class Calls<Own extends CallTable<Own>, Other extends CallTable<Other>> {
   readonly #post: Post
-  readonly #handlers: ReadonlyMap<string, Handler<unknown, unknown>>
+  readonly #handlers: ReadonlyMap<string, AnyHandler>
   readonly #waiting = new Map<number, Waiting>()
   #nextId = 0
   #ended: Error | undefined
 
   constructor(post: Post, handlers: Handlers<Own>) {
     this.#post = post
-    this.#handlers = new Map(Object.entries<Handler<unknown, unknown>>(handlers))
+    this.#handlers = new Map(Object.entries<AnyHandler>(handlers))
   }
 
   /** @throws RefusedError when it is refused, Error when it fails or the other thread has ended */
@@ -90,7 +91,7 @@ export class Calls<Own extends CallTable<Own>, Other extends CallTable<Other>> {
 
   async #answer({ id, name, ask }: Extract<CallMessage, { kind: 'call' }>): Promise<void> {
     try {
-      const found = await this.#handlers.get(name)?.handle(ask)
+      const found = await this.#handlers.get(name)?.(ask)
       this.#send({ kind: 'found', id, found }, [])
     } catch (error) {
       const message = error instanceof Error ? (error.stack ?? error.message) : String(error)

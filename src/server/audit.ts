@@ -3,13 +3,16 @@ import type { Logger } from '../base/log.js'
 import type { Shards } from '../dispatch/links/shards.js'
 import type { AuditEntry, LicenseTold } from '../protocol/audit-messages.js'
 import { acceptedLosses, nameOfLoss, removeAcceptedLosses } from '../data/accepted-losses.js'
+import type { DataDirectory } from '../data/directory.js'
 import { readRestoredMarker, removeRestoredMarker } from '../data/restored-marker.js'
 
 /** What the server records at its start. */
-export interface StartTold {
-  dataDir: string
+interface StartRecords {
+  parts: { shards: Shards }
+  directory: Pick<DataDirectory, 'path'>
   /** The license in force; absent while the auth add-on is off. */
   license: LicenseTold | undefined
+  log: Logger
 }
 
 /**
@@ -17,33 +20,35 @@ export interface StartTold {
  * of the directory, losses of the cluster's log that were accepted, and another license (docs/FORMAT.md, The audit strand). If that is not possible now, for example
  * after the clock was set back, the next start does it.
  */
-export async function tellStart(shards: Shards, told: StartTold, log: Logger): Promise<void> {
+export async function recordStart({ parts, directory, license, log }: StartRecords): Promise<void> {
+  const { shards } = parts
+  const { path } = directory
   const opened = await shards.ask(auditAgent, { kind: 'auditOpen', agent: auditAgent, options: {} })
-  const marker = readRestoredMarker(told.dataDir)
+  const marker = readRestoredMarker(path)
   let ok = opened.kind === 'done'
   if (ok && marker !== undefined) {
     const { id, ...body } = marker
     const key = { caller: 'server', key: `restored ${id}` }
     const entry: AuditEntry = { type: 'sys/restored', body }
     ok = (await appended(shards, { entry, changesOnly: false, key })) !== undefined
-    if (ok) removeRestoredMarker(told.dataDir)
+    if (ok) removeRestoredMarker(path)
   }
-  const losses = acceptedLosses(told.dataDir)
+  const losses = acceptedLosses(path)
   for (const body of losses) {
     const key = { caller: 'server', key: `loss ${nameOfLoss(body)}` }
     const entry: AuditEntry = { type: 'sys/loss_accepted', body }
     ok &&= (await appended(shards, { entry, changesOnly: false, key })) !== undefined
   }
-  if (ok && losses.length > 0) removeAcceptedLosses(told.dataDir)
-  if (ok && told.license !== undefined) {
-    const entry: AuditEntry = { type: 'sys/license', body: told.license }
+  if (ok && losses.length > 0) removeAcceptedLosses(path)
+  if (ok && license !== undefined) {
+    const entry: AuditEntry = { type: 'sys/license', body: license }
     ok = (await appended(shards, { entry, changesOnly: true })) !== undefined
   }
   if (!ok) log.warn('the audit strand cannot be written now: the next start records what has changed')
 }
 
 /** Writes a record to the audit strand. @returns its seq; undefined if that is not possible now */
-export async function tellAudit(shards: Shards, entry: AuditEntry): Promise<number | undefined> {
+export async function appendAudit(shards: Shards, entry: AuditEntry): Promise<number | undefined> {
   return (await appended(shards, { entry, changesOnly: false }))?.seq
 }
 

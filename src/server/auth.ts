@@ -1,15 +1,18 @@
 import { RefusedError } from '../base/errors.js'
+import { oauthKey, type OauthProvider, type OauthProviderName, oauthSecrets } from '../auth/oauth.js'
 import { bundledBlocklist } from '../auth/password-blocklist.js'
 import type { License } from '../auth/license.js'
 import { type Namespace, rootNamespace } from '../auth/namespace.js'
+import { parseAllowedRedirect } from '../auth/redirect.js'
 import { steadyClock, systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import type { Config } from '../settings/config.js'
+import type { OauthConfig } from '../settings/oauth.js'
 import { answersLinks } from '../settings/open-modes.js'
 import type { DataDirectory } from '../data/directory.js'
 import type { LoginGate } from '../dispatch/duties/login-gate.js'
 import type { PasswordPool } from '../dispatch/pools/password-pool.js'
-import type { Ask } from '../dispatch/threads/shard-threads.js'
+import type { Ask } from '../dispatch/links/shard-link.js'
 import type { Shards } from '../dispatch/links/shards.js'
 import { activation } from '../front/http/auth/activation.js'
 import { authContext } from '../front/http/auth/context.js'
@@ -19,9 +22,8 @@ import { UserTokens } from '../front/http/auth/tokens.js'
 import type { AuthHandling } from '../front/http/handling.js'
 import type { StreamHub } from '../front/http/streams/hub.js'
 import type { OpenUploads } from '../front/limits/uploads.js'
-import { oauthFlow } from './oauth.js'
 import type { AuthRules, KeyEpochs, Revocation } from '../protocol/auth-messages.js'
-import type { PasskeyCeremonies } from '../front/routes/auth-route.js'
+import type { OauthFlow, PasskeyCeremonies } from '../front/routes/auth-route.js'
 
 /** The parts of the auth add-on that every front has. */
 export interface AuthParts {
@@ -173,4 +175,30 @@ async function passkeyCeremonies({ passkeys }: Config): Promise<PasskeyCeremonie
   if (passkeys === undefined) return undefined
   const { PasskeyCeremony } = await import('../auth/passkey-ceremony.js')
   return new PasskeyCeremony(passkeys)
+}
+
+/** Makes sign-in by other services, as far as it is configured. */
+async function oauthFlow(
+  oauth: OauthConfig | undefined,
+  { masterSeed, log }: { masterSeed: Uint8Array; log: Logger },
+): Promise<OauthFlow> {
+  const key = oauthKey(masterSeed)
+  const allowed = oauth?.allowedRedirectUris ?? []
+  return {
+    providers: await providersOf(oauth, log),
+    redirectBaseUrl: oauth?.redirectBaseUrl,
+    allowedRedirects: allowed.map((text) => parseAllowedRedirect(text)).filter((one) => one !== undefined),
+    allowAnyRedirect: oauth?.allowAnyRedirectUri ?? false,
+    secretsOf: (namespace, state) => oauthSecrets(key, namespace.id, state),
+  }
+}
+
+async function providersOf(
+  oauth: OauthConfig | undefined,
+  log: Logger,
+): Promise<ReadonlyMap<OauthProviderName, OauthProvider>> {
+  if (oauth?.google === undefined && oauth?.github === undefined) return new Map()
+  // Loaded only if a provider is configured.
+  const { oauthProviders } = await import('../outbound/oauth-providers.js')
+  return oauthProviders(oauth, { clock: systemClock, log })
 }

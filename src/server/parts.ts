@@ -1,28 +1,40 @@
 import { lstatSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { assert } from '../base/assert.js'
 import { systemClock } from '../base/clock.js'
 import { makeDirectory } from '../base/durable-file.js'
 import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
 import { pooledRandom } from '../base/random.js'
-import type { Config } from '../settings/config.js'
 import type { DataDirectory } from '../data/directory.js'
+import { readFormat, storeName } from '../data/format.js'
 import { SealedJournal } from '../data/sealed-journal.js'
-import type { LeaseMemory } from '../protocol/lease-memory.js'
-import type { Readers } from '../protocol/reader-tasks.js'
-import { ReaderPool } from '../dispatch/pools/reader-pool.js'
-import type { ServerLog } from '../dispatch/duties/server-log.js'
-import type { ShardThreads } from '../dispatch/threads/shard-threads.js'
+import { ServerLog } from '../dispatch/duties/server-log.js'
 import type { Shards } from '../dispatch/links/shards.js'
-import type { SinkThread } from '../dispatch/pools/sink-thread.js'
+import { ReaderPool } from '../dispatch/pools/reader-pool.js'
+import { SinkThread } from '../dispatch/pools/sink-thread.js'
 import type { PoolFigures, PoolListener } from '../dispatch/pools/thread-pool.js'
+import type { ShardThreads } from '../dispatch/threads/shard-threads.js'
 import { ApiKeys } from '../front/http/auth/api-keys.js'
 import { FrontSlices } from '../front/http/front-slices.js'
-import type { Bounds } from '../front/limits/bounds.js'
-import { RequestCounts } from '../front/metrics/request-counts.js'
+import type { HttpShare } from '../front/http/server.js'
 import { StreamHub } from '../front/http/streams/hub.js'
 import { Tickets, type StreamTickets, type TicketFile } from '../front/http/streams/tickets.js'
+import {
+  type Bounds,
+  type BoundSettings,
+  boundsMemory,
+  type BoundsMemory,
+  ownBounds,
+  sharedBounds,
+} from '../front/limits/bounds.js'
+import { type ConnectionBound, connectionsMax } from '../front/limits/connections.js'
 import { OpenUploads } from '../front/limits/uploads.js'
+import { RequestCounts } from '../front/metrics/request-counts.js'
+import type { LeaseMemory } from '../protocol/lease-memory.js'
+import type { Readers } from '../protocol/reader-tasks.js'
+import type { Config } from '../settings/config.js'
 
 /** The parts that carry out the requests of one front, made once. */
 export interface FrontParts {
@@ -48,6 +60,10 @@ export interface Parts extends FrontParts {
   sink: SinkThread | undefined
   /** Pools of threads that requests need. */
   pools: { figures: PoolFigures; close(): Promise<void> }[]
+  /** How many connections all fronts together can have. */
+  connectionsMax: number
+  /** What bounds all fronts together; absent where there is one. */
+  boundsMemory: BoundsMemory | undefined
 }
 
 /** What making the parts of a front needs. */
@@ -73,35 +89,106 @@ export function makeFrontParts({ shards, readers, bounds, stageFolder, ...made }
   return { shards, readers, streams, apiKeys, tickets, uploads, slices, stageFolder, counts, bounds }
 }
 
+/** Ends the streams and uploads of a front, and waits until the last answer was sent or the time is over. */
+export async function drain(
+  { streams, uploads, counts }: FrontParts,
+  http: Pick<HttpShare, 'stopListening'> | undefined,
+  timeMs: number,
+): Promise<void> {
+  http?.stopListening()
+  streams.close()
+  uploads.close()
+  const untilMs = performance.now() + timeMs
+  while (counts.inFlight > 0 && performance.now() < untilMs) await pause(limits.drainPollMs)
+}
+
+/** The settings of what all fronts are bounded by together. */
+export function boundSettings(config: Config, connectionsMax: number): BoundSettings {
+  const { rateLimitRps, rateLimitBurst, auth, streamsPerPrincipal } = config
+  return {
+    streamsPerPrincipal,
+    global: { ratePerSec: rateLimitRps, burst: rateLimitBurst },
+    auth: { ratePerSec: auth.rateLimitRps, burst: auth.rateLimitBurst },
+    connectionsMax,
+  }
+}
+
+/** The bound of the connections of all fronts, as one of them counts them. */
+export function connectionBound({ connections: open }: Bounds, max: number, log: Logger): ConnectionBound {
+  return { max, open, onFull: () => log.warn({ max }, 'too many connections: further ones were closed') }
+}
+
 /** What making the parts of the main thread needs. */
 interface Made {
   directory: DataDirectory
   threads: ShardThreads
-  bounds: Bounds
-  sink: SinkThread | undefined
-  serverLog: ServerLog | undefined
-  told: PoolListener
   /** Of a node of a cluster. */
   lease: LeaseMemory | undefined
+  /** Listener of the threads of pools. */
+  told: PoolListener
+  /** True while nothing may be written. */
+  readOnly(): boolean
   log: Logger
 }
 
 /** Makes them. */
-export function makeParts(
-  config: Config,
-  { directory, threads, told, lease, bounds, log, ...more }: Made,
-): Parts {
+export function makeParts(config: Config, made: Made): Parts {
+  const { directory, threads, lease, told, log } = made
+  const max = connectionsMax(config.connectionsMax, directory.shards)
+  const settings = boundSettings(config, max)
+  const memory = config.fronts === 1 ? undefined : boundsMemory(settings)
   const readers = new ReaderPool(directory.path, { told, lease })
   const tickets = new Tickets(systemClock, config.streamsPerPrincipal, ticketFile(directory, log))
   const parts = makeFrontParts({
     shards: threads.shards,
     readers,
-    bounds,
+    bounds: memory === undefined ? ownBounds(settings) : sharedBounds(settings, memory),
     stageFolder: emptyStage(directory.path),
     tickets: () => tickets,
     revokeTickets: (principalId) => tickets.revoke(principalId),
   })
-  return { ...parts, ...more, threads, readers, tickets, pools: [readers] }
+  return {
+    ...parts,
+    threads,
+    readers,
+    tickets,
+    serverLog: serverLogOf(config, made),
+    sink: sinkOf(config, directory, log),
+    pools: [readers],
+    connectionsMax: max,
+    boundsMemory: memory,
+  }
+}
+
+/** The log of strand heads, if it is on (docs/adr/0023-server-log.md). */
+function serverLogOf({ logIntervalSecs }: Config, { threads, readOnly, log }: Made): ServerLog | undefined {
+  if (logIntervalSecs === 0) return undefined
+  return new ServerLog({
+    shards: threads.shards,
+    committed: (shard) => (threads.has(shard) ? threads.figures()[shard]?.records : undefined),
+    intervalMs: logIntervalSecs * 1_000,
+    readOnly,
+    nowMs: systemClock,
+    failed: (reason) => log.warn({ reason }, 'the log of strand heads fell behind'),
+    forked: (strands) =>
+      log.error(
+        { strands },
+        'strands have not got the records that the log told of: the log tells no more of them',
+      ),
+  })
+}
+
+/** The PostgreSQL sink, if it is configured. */
+function sinkOf(
+  { ingestPostgresUrl: url, logLevel }: Config,
+  { path, shards }: DataDirectory,
+  log: Logger,
+): SinkThread | undefined {
+  if (url === undefined) return undefined
+  const format = readFormat(path)
+  assert(typeof format === 'object', 'an open data directory has its format')
+  const settings = { url, dataDir: path, shards, store: storeName(format), logLevel }
+  return new SinkThread(settings, (error) => log.error({ err: error }, 'the PostgreSQL sink ended'))
 }
 
 /**
@@ -123,7 +210,7 @@ function ticketFile({ path, masterSeed, rootKeyDigest, tokenEra }: DataDirectory
 }
 
 /** Logs that threads of a pool do not start, or end. */
-export function poolTold(log: Logger): PoolListener {
+export function poolListener(log: Logger): PoolListener {
   return {
     failed: (pool, error) =>
       log.error({ pool, err: error }, 'no thread of a pool can be started: it is tried again'),

@@ -7,8 +7,9 @@ import type { DataDirectory } from '../data/directory.js'
 import { endAuthors } from '../dispatch/ended-authors.js'
 import { readsBy } from '../protocol/reader-tasks.js'
 import { parseAddressRanges } from '../front/limits/client-address.js'
-import type { Bounds, BoundSettings } from '../front/limits/bounds.js'
+import type { Bounds } from '../front/limits/bounds.js'
 import { AnswerCoder } from '../front/http/content-coding.js'
+import { standingsBy } from '../front/http/auth/standings.js'
 import { Credentials } from '../front/http/credentials.js'
 import { ExportSender } from '../front/http/export.js'
 import type { ServedPages } from '../front/http/file.js'
@@ -22,11 +23,10 @@ import { sharedAnswer } from '../front/http/shared-answer.js'
 import type { RouteContext } from '../front/routes/route.js'
 import type { Route } from '../front/routes/routes.js'
 import type { Config } from '../settings/config.js'
-import { tellAudit } from './audit.js'
+import { appendAudit } from './audit.js'
 import { authOff, type AuthParts } from './auth.js'
-import type { FrontParts } from './parts.js'
+import { boundSettings, type FrontParts } from './parts.js'
 import type { Services } from './services.js'
-import { standingsBy } from './standings.js'
 import type { Standing } from './state.js'
 
 /** What making the handling of requests needs. */
@@ -71,7 +71,7 @@ export function handlingOf(config: Config, around: Surroundings): Handling {
       stageFolder: parts.stageFolder,
       onError,
       refusal: () => standing.stoppingRefusal() ?? standing.writeRefusal(),
-      tellAudit: (entry) => tellAudit(shards, entry),
+      tellAudit: (entry) => appendAudit(shards, entry),
       ...(tellHead !== undefined && { tellHead }),
     }),
     auth: auth?.handling ?? authOff(config),
@@ -108,7 +108,7 @@ function contextOf(config: Config, { parts, routes, services }: Surroundings): R
       lastUses,
       hasAdmin: () => apiKeys.hasAdmin(systemClock()),
     },
-    standings: standingsBy(config, parts),
+    standings: standingsBy(config.agentId, parts),
     endAuthors: (principals) => endAuthors(shards, principals),
     tickets,
     readiness,
@@ -118,17 +118,6 @@ function contextOf(config: Config, { parts, routes, services }: Surroundings): R
     openApi: sharedAnswer(() => openApiOf(routes, parts), { keptMs: Infinity, clock: steadyClock }),
     nowMs: systemClock,
     random: randomBytes,
-  }
-}
-
-/** The settings of what all fronts are bounded by together. */
-export function boundSettings(config: Config, connectionsMax: number): BoundSettings {
-  const { rateLimitRps, rateLimitBurst, auth, streamsPerPrincipal } = config
-  return {
-    streamsPerPrincipal,
-    global: { ratePerSec: rateLimitRps, burst: rateLimitBurst },
-    auth: { ratePerSec: auth.rateLimitRps, burst: auth.rateLimitBurst },
-    connectionsMax,
   }
 }
 

@@ -11,9 +11,8 @@ import type { ClusterFigures } from '../protocol/cluster-log-messages.js'
 import type { LicenseTold } from '../protocol/audit-messages.js'
 import type { RouteContext } from '../front/routes/route.js'
 import type { Config } from '../settings/config.js'
-import { figuresOf } from './figures.js'
 import { type Cluster, serverInfo } from './info.js'
-import type { Parts } from './parts.js'
+import type { FrontParts, Parts } from './parts.js'
 import type { Standing } from './state.js'
 
 /** What every front answers in the same way, from what the main thread keeps. */
@@ -80,6 +79,11 @@ export function mainServices(config: Config, around: Surroundings): Services {
     },
     tellHead: serverLog === undefined ? undefined : (head) => serverLog.tell(head),
   }
+}
+
+/** What one front has counted, for metrics. */
+export function figuresOf(front: number, { counts, streams, shards }: FrontParts): FrontFigures {
+  return { front, ...counts.figures, streams: streams.count, cache: shards.cacheFigures(), silentMs: 0 }
 }
 
 const recovering = refuse('unavailable', 'A shard is starting or recovering')

@@ -1,27 +1,28 @@
-import { assert } from '../base/assert.js'
-import { logAgent } from '../strand/organism-id.js'
-import { setTimeout } from 'node:timers/promises'
-import type { Flush } from '../data/backup/space.js'
-import { authRules, type AuthParts } from './auth.js'
-import type { Fronts } from './fronts/fronts.js'
-import { unreachable } from '../base/assert.js'
+import { setTimeout as pause } from 'node:timers/promises'
+import { assert, unreachable } from '../base/assert.js'
 import { statusOf } from '../base/errors.js'
 import { limits } from '../base/limits/limits.js'
 import type { Logger } from '../base/log.js'
-import type { Config } from '../settings/config.js'
+import type { BeginParts, ClusterNode } from '../cluster/node/node.js'
+import type { ClusterReach } from '../cluster/node/services.js'
+import { untilServed } from '../cluster/node/until-served.js'
 import type { Control } from '../data/backup/control.js'
+import type { Flush } from '../data/backup/space.js'
 import type { DataDirectory } from '../data/directory.js'
-import type { ReaderPool } from '../dispatch/pools/reader-pool.js'
-import type { ServerLog } from '../dispatch/duties/server-log.js'
+import { shardFolder } from '../data/shard-folders.js'
+import type { FrontListener, FrontNotice, Shards } from '../dispatch/links/shards.js'
 import type { ClusterOwner } from '../dispatch/threads/shard-port.js'
-import { ShardThreads, type FrontListener, type ShardsListener } from '../dispatch/threads/shard-threads.js'
-import type { FrontNotice, Shards } from '../dispatch/links/shards.js'
-import type { SinkThread } from '../dispatch/pools/sink-thread.js'
+import { ShardThreads, type ShardsListener } from '../dispatch/threads/shard-threads.js'
 import type { ApiKeyUpkeep } from '../front/http/auth/api-key-upkeep.js'
-import type { Command } from '../protocol/messages.js'
 import type { StreamHub } from '../front/http/streams/hub.js'
 import type { OpenUploads } from '../front/limits/uploads.js'
-import { shardFolder } from '../data/shard-folders.js'
+import type { Command } from '../protocol/messages.js'
+import type { Config } from '../settings/config.js'
+import { logAgent } from '../strand/organism-id.js'
+import { authRules, type AuthParts } from './auth.js'
+import type { Fronts } from './fronts/fronts.js'
+import type { Parts } from './parts.js'
+import type { Standing } from './state.js'
 
 /** The parts of a front that learn what happens to shards. */
 export interface FrontTold {
@@ -36,16 +37,16 @@ export interface FrontTold {
 }
 
 /** Those of the main thread. */
-export interface ShardsTold extends FrontTold {
-  threads: ShardThreads
-  readers: ReaderPool
+export interface ShardsTold {
+  parts: Parts
+  log: Logger
+  keys: ApiKeyUpkeep
+  auth: AuthParts | undefined
   control: Control
-  sink: SinkThread | undefined
-  serverLog: ServerLog | undefined
   /** The other fronts. */
   fronts: Fronts | undefined
   /** Other nodes of a cluster are fronts, too. */
-  cluster: { replaced(shard: number): void } | undefined
+  cluster: ClusterNode | undefined
   /** Ends the process. */
   end(): void
 }
@@ -85,12 +86,12 @@ export function frontListener(told: FrontTold): FrontListener {
 }
 
 /** The same in the main thread, which has parts that other fronts have not. */
-export function shardsListener(told: ShardsTold): ShardsListener {
-  const { threads, log, readers, control, sink, serverLog, fronts, cluster, end } = told
-  const front = frontListener(told)
+function shardsListener({ parts, fronts, cluster, control, end, ...told }: ShardsTold): ShardsListener {
+  const { readers, sink, serverLog, shards } = parts
+  const { log } = told
   const died = new Set<number>()
   return {
-    ...front,
+    ...frontListener({ ...parts, ...told }),
     replaced(shard) {
       fronts?.join(shard)
       cluster?.replaced(shard)
@@ -98,24 +99,76 @@ export function shardsListener(told: ShardsTold): ShardsListener {
     async died(shard, error) {
       log.error({ shard, err: error }, 'a shard thread ended and is started again')
       died.add(shard)
-      sink?.pause(shard)
       control.abort()
-      await Promise.race([readers.letGo(shard), setTimeout(limits.shardEndMs, undefined, { ref: false })])
+      await releaseStore(shard, parts)
     },
     hung: (shard) => log.error({ shard }, 'a shard thread hangs and is ended'),
     lost(shard, reason) {
       log.fatal({ shard, reason }, 'a shard needs a new process: this one ends itself')
       end()
     },
-    restarted(shard) {
+    resumed(shard) {
       if (died.delete(shard)) log.warn({ shard }, 'a shard thread serves again')
       readers.resume(shard)
       sink?.resume(shard)
-      front.restarted(shard)
       serverLog?.restarted(shard)
-      if (threads.shards.shardOf(logAgent) === shard) serverLog?.resume()
+      if (shards.shardOf(logAgent) === shard) serverLog?.resume()
     },
   }
+}
+
+/** Resolves when only the thread of a shard has its store open, or the others were given their time to close it. */
+async function releaseStore(
+  shard: number,
+  { readers, sink }: Pick<Parts, 'readers' | 'sink'>,
+): Promise<void> {
+  sink?.pause(shard)
+  await Promise.race([readers.letGo(shard), pause(limits.shardEndMs, undefined, { ref: false })])
+}
+
+/** What a node begins to take shards with. */
+interface NodeBegins {
+  reach: ClusterReach
+  standing: Standing
+  calls: BeginParts['calls']
+  /** Ends the waiting. */
+  signal: AbortSignal
+  /** Takes requests, to tell clients that other nodes serve. */
+  standBy(): Promise<void>
+}
+
+/**
+ * Opens all shards; a node of a cluster waits until each is its own, or reached by a link.
+ * @param node absent for a server of its own
+ * @throws the reason of the signal
+ */
+export async function openShards(told: ShardsTold, node: NodeBegins | undefined): Promise<void> {
+  const { parts, fronts, cluster } = told
+  const { threads, shards, sink, readers, serverLog } = parts
+  const listener = shardsListener(told)
+  if (cluster === undefined || node === undefined) return threads.start(listener)
+  threads.begin(listener)
+  // Until this node has a thread for a shard, nothing else of this process opens its store.
+  for (let shard = 0; shard < shards.count; shard++) {
+    sink?.pause(shard)
+    void readers.letGo(shard)
+  }
+  serverLog?.pause()
+  const logShard = shards.shardOf(logAgent)
+  const { reach, standing, calls } = node
+  cluster.begin({
+    calls,
+    standing,
+    peers: reach.peers,
+    shards: {
+      threads,
+      letGo: (shard) => releaseStore(shard, parts),
+      async leaving(shard) {
+        await Promise.all([fronts?.leaving(shard), shard === logShard ? serverLog?.pause() : undefined])
+      },
+    },
+  })
+  return untilServed(cluster, { ...node, shards })
 }
 
 /**
@@ -139,7 +192,7 @@ export async function makeDefaultAgent(
     if (outcome.code === 'storage_full') return false
     if (statusOf(outcome) !== 503 || !isPatient())
       throw new Error(`The default agent "${agentId}" could not be made: ${JSON.stringify(outcome)}`)
-    await setTimeout(limits.clusterHeldMs)
+    await pause(limits.clusterHeldMs)
   }
 }
 

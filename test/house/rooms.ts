@@ -53,7 +53,7 @@ export const rooms: Record<string, string> = {
   'src/cluster/database': 'src/base src/outbound/postgres-client src/outbound/postgres-trouble',
   'src/cluster/fitness': 'src/base src/cluster/database',
   'src/cluster/links':
-    'src/base src/strand src/protocol src/dispatch src/cluster/members src/server types:src/front',
+    'src/base src/strand src/protocol src/dispatch src/cluster/members types:src/server types:src/front',
   'src/cluster/node':
     'src/base src/strand src/protocol src/data src/cluster types:src/settings types:src/dispatch types:src/server types:src/front',
 

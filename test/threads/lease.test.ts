@@ -64,6 +64,7 @@ const listener: ShardsListener = {
   notice: () => undefined,
   learn: () => Promise.resolve(),
   restarted: () => undefined,
+  resumed: () => undefined,
   replaced: () => undefined,
   died: () => Promise.resolve(),
   hung: () => undefined,

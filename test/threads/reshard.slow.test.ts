@@ -11,7 +11,7 @@ import {
   unpassed,
   type ClockCursor,
 } from '../../src/front/http/streams/cursor.js'
-import { storeName } from '../../src/server/sink.js'
+import { storeName } from '../../src/data/format.js'
 import { parseHlc, zeroHlc } from '../../src/strand/hlc.js'
 import type { LogPlace } from '../../src/strand/log-place.js'
 import { reshard, strayUsers } from '../../workers/reshard/reshard.js'

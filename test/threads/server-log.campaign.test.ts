@@ -44,7 +44,8 @@ async function open(count = 2): Promise<void> {
     notice: () => {},
     learn: () => Promise.resolve(),
     replaced: () => undefined,
-    restarted(shard) {
+    restarted: () => undefined,
+    resumed(shard) {
       serverLog.restarted(shard)
       restarted()
     },

@@ -58,7 +58,8 @@ const listener: ShardsListener = {
     learnt.push(shards.serving ? 'serves' : 'does not serve yet')
   },
   replaced: () => undefined,
-  restarted: () => restarted(),
+  restarted: () => undefined,
+  resumed: () => restarted(),
   hung: () => undefined,
   lost: (shard, reason) => told.push(`lost ${shard}: ${reason}`),
 }
@@ -84,6 +85,8 @@ beforeEach(async () => {
   threads = makeShards(2)
   shards = threads.shards
   await threads.start(listener)
+  told = []
+  learnt = []
 })
 
 afterEach(async () => {

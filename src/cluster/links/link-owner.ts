@@ -2,21 +2,24 @@ import { limits } from '../../base/limits/limits.js'
 import type { Logger } from '../../base/log.js'
 import { machineClock } from '../../base/machine-clock.js'
 import { version } from '../../base/version.js'
-import { Calls } from '../../dispatch/calls.js'
+import { Calls, type Handlers } from '../../dispatch/calls.js'
+import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import { LEASE_MARGIN } from '../members/lease.js'
 import type { LinkMessage } from './framing.js'
 import { Link } from './link.js'
+import { ShardRelay } from './shard-relay.js'
 import type { LinkSockets } from './sockets.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToOwner, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
 import type { MainCalls, PeerCalls } from '../../server/calls/front-messages.js'
-import { mainCalls, type MainCallParts } from '../../server/calls/main-calls.js'
-import { ShardRelay } from '../../server/shard-relay.js'
+import type { CallingFront } from '../../server/calls/main-calls.js'
 import type { Standing } from '../../server/state.js'
 
 /** What an owner of shards needs for the fronts of other nodes. */
 export interface LinkOwnerParts {
-  main: MainCallParts
+  /** Answers the calls of a front of another node. @param gone aborts when the front has gone */
+  calls(front: () => CallingFront, gone: AbortSignal): Handlers<MainCalls>
+  threads: ShardThreads
   standing: Standing
   lease: LeaseMemory
   /** How long a node may answer without hearing of this one, milliseconds. */
@@ -121,11 +124,11 @@ class OwnerLink {
       closed: (reason) => this.#closed(reason),
     })
     const failed = (error: Error) => this.close(error.message)
-    const handlers = mainCalls(parts.main, () => ({ call: this.#calls.call, failed }), this.#over.signal)
+    const handlers = parts.calls(() => ({ call: this.#calls.call, failed }), this.#over.signal)
     this.#calls = new Calls((message) => this.#tellCall(message), {
       ...handlers,
-      // What it cannot read is its own to bear.
-      lose: { handle: ({ reason }) => this.close(reason) },
+      // A front that sends invalid data only breaks its own link.
+      lose: ({ reason }) => this.close(reason),
     })
   }
 
@@ -170,7 +173,7 @@ class OwnerLink {
   /** Talks to the thread of a shard for the other node. */
   join(shard: number): void {
     if (this.#node === undefined || this.#isEnding || this.#over.signal.aborted) return
-    const { threads } = this.#parts.main.parts
+    const { threads } = this.#parts
     const relay = ShardRelay.open({ shard, front: this.#front, threads, link: this.#link })
     // It is asked again for the next thread.
     if (relay === undefined) return
@@ -193,13 +196,13 @@ class OwnerLink {
       return
     }
     const said = message.kind === 'value' ? message.value : undefined
-    if (!isToOwner(said)) this.close('the other node said what is no message')
+    if (!isToOwner(said)) this.close('the peer sent an unknown message')
     else if (this.#node === undefined) void this.#hello(said)
     else this.#said(said)
   }
 
   async #hello(said: ToOwner): Promise<void> {
-    const { isMember, log, main, own } = this.#parts
+    const { isMember, log, threads, own } = this.#parts
     const refuse = (reason: string) => {
       this.tell({ kind: 'refused', reason })
       // What was written goes out first.
@@ -225,7 +228,7 @@ class OwnerLink {
     this.#node = node
     log.info({ node }, 'another node takes requests for the shards of this one')
     this.tell({ kind: 'welcome', front: this.#front })
-    for (let shard = 0; shard < main.parts.shards.count; shard++) this.join(shard)
+    for (let shard = 0; shard < threads.shards.count; shard++) this.join(shard)
   }
 
   #said(said: ToOwner): void {
@@ -283,7 +286,7 @@ class OwnerLink {
   }
 
   #release(): void {
-    this.#parts.main.parts.threads.leave(this.#front)
+    this.#parts.threads.leave(this.#front)
     for (const relay of this.#relays.values()) relay.leave()
     if ([...this.#relays.values()].every((relay) => relay.isClosed)) this.#ended()
   }

@@ -4,8 +4,9 @@ import { limits } from '../../base/limits/limits.js'
 import { machineClock } from '../../base/machine-clock.js'
 import { version } from '../../base/version.js'
 import { Calls } from '../../dispatch/calls.js'
-import { type FrontEnd, type FrontLink, join } from '../../dispatch/links/front-link.js'
-import type { FrontListener } from '../../dispatch/threads/shard-threads.js'
+import { RemoteGate } from '../../dispatch/duties/remote-gate.js'
+import type { ShardConnection } from '../../dispatch/links/shard-connection.js'
+import type { ShardLink } from '../../dispatch/links/shard-link.js'
 import type { LinkMessage } from './framing.js'
 import { Link } from './link.js'
 import { connectLink, type LinkSockets } from './sockets.js'
@@ -13,7 +14,6 @@ import { LeaseMemory } from '../../protocol/lease-memory.js'
 import { isToFront, type NodeId, type ToFront, type ToOwner } from '../../protocol/link-messages.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
 import type { MainCalls, PeerCalls, PeerPlace, PeersTold } from '../../server/calls/front-messages.js'
-import { RemoteGate } from '../../server/calls/front-services.js'
 
 /** What becomes of a link. */
 interface PeerLinkListener {
@@ -44,8 +44,7 @@ const ownerCutOff = refuse(
 export interface LinkParts {
   own: PeersTold['own']
   /** The front's ends of all shards. */
-  links: readonly FrontLink[]
-  listener: Pick<FrontListener, 'learn' | 'restarted'>
+  links: readonly ShardLink[]
   /** The other node wants this one to have a shard that it has given up. */
   offered?(shard: number): void
 }
@@ -58,10 +57,10 @@ export class PeerLink {
   readonly #lease = new LeaseMemory(undefined, machineClock, () => this.#whyNoLease())
   readonly #calls: Calls<PeerCalls, MainCalls>
   readonly gate: RemoteGate
-  /** The ways to the threads that are there, by their shards. */
-  readonly #ends = new Map<number, LinkedEnd>()
-  /** Those, and the ones by which something is passed on yet. */
-  readonly #known = new Set<LinkedEnd>()
+  /** The threads that are there, by their shards. */
+  readonly #threads = new Map<number, PeerThread>()
+  /** Those, and the ones of which something is passed on yet. */
+  readonly #known = new Set<PeerThread>()
   readonly #pings: NodeJS.Timeout
   /** The number of this front there. */
   #front: number | undefined
@@ -87,10 +86,10 @@ export class PeerLink {
       closed: (reason) => this.#closed(reason),
     })
     this.#calls = new Calls((message) => this.#say({ kind: 'call', message }), {
-      look: { handle: (attempt) => this.gate.look(attempt) },
-      verify: { handle: (attempt) => this.gate.verify(attempt) },
+      look: (attempt) => this.gate.look(attempt),
+      verify: (attempt) => this.gate.verify(attempt),
     })
-    this.gate = new RemoteGate(this)
+    this.gate = new RemoteGate((login) => this.call('login', login))
     const [from, to] = [nodeIdOf(parts.own), nodeIdOf(parts.place)]
     this.#sayUrgent({ kind: 'hello', version, from, to })
     this.#pings = setInterval(() => this.#ping(), limits.linkPingMs)
@@ -112,8 +111,8 @@ export class PeerLink {
 
   /** Whether a shard is served by it. */
   serves(shard: number): boolean {
-    const [end, link] = [this.#ends.get(shard), this.#parts.links[shard]]
-    return end !== undefined && link?.isAt(end) === true && link.serving
+    const thread = this.#threads.get(shard)
+    return thread !== undefined && thread.link.isAt(thread) && thread.link.serving
   }
 
   /** Asks the main thread of the other node. */
@@ -149,10 +148,13 @@ export class PeerLink {
   }
 
   #message(message: LinkMessage): void {
-    if (message.kind === 'frame') this.#ends.get(message.shard)?.take(message.frame)
-    else if (message.kind === 'late') this.#endOf(message)?.take(message.frame)
-    else if (isToFront(message.value)) this.#said(message.value)
-    else this.close('the other node said what is no message')
+    if (message.kind === 'value') {
+      if (isToFront(message.value)) this.#said(message.value)
+      else this.close('the peer sent an unknown message')
+      return
+    }
+    const thread = message.kind === 'frame' ? this.#threads.get(message.shard) : this.#threadOf(message)
+    thread?.link.receive(thread, message.frame)
   }
 
   #said(said: ToFront): void {
@@ -172,10 +174,12 @@ export class PeerLink {
       case 'joined':
         this.#join(said).catch((error: unknown) => this.close(String(error)))
         return
-      case 'left':
+      case 'left': {
         // What it has told last is passed on yet, as the others take it.
-        this.#endOf(said)?.end()
+        const thread = this.#threadOf(said)
+        thread?.link.end(thread)
         return
+      }
       case 'leaving':
         this.#leaving(said)
         return
@@ -186,44 +190,46 @@ export class PeerLink {
         this.#parts.offered?.(said.shard)
         return
       case 'allTaken':
-        this.#endOf(said)?.memory.allTaken(said.told)
+        this.#threadOf(said)?.memory.allTaken(said.told)
         return
       case 'call':
         this.#calls.take(said.message)
     }
   }
 
-  #endOf({ shard, term }: { shard: number; term: number }): LinkedEnd | undefined {
-    for (const end of this.#known) if (end.shard === shard && end.term === term) return end
+  #threadOf({ shard, term }: ThreadId): PeerThread | undefined {
+    for (const thread of this.#known) if (thread.shard === shard && thread.term === term) return thread
     return undefined
   }
 
-  async #join({ shard, term }: { shard: number; term: number }): Promise<void> {
-    const { links, listener } = this.#parts
-    const link = links[shard]
+  async #join({ shard, term }: ThreadId): Promise<void> {
+    const link = this.#parts.links[shard]
     assert(this.#front !== undefined && link !== undefined, 'a front is welcome before a shard is joined')
-    const about = { shard, term, front: this.#front, lease: this.#lease }
-    const end: LinkedEnd = new LinkedEnd(about, {
-      link: this.#link,
+    const way: PeerWay = {
       say: (message) => this.#sayUrgent(message),
-      left: () => this.#known.delete(end),
-    })
-    this.#ends.get(shard)?.end()
-    this.#ends.set(shard, end)
-    this.#known.add(end)
-    const serves = await join(link, end, {
-      learn: (ask) => listener.learn(shard, ask),
-      // Without it this front admits nobody.
-      failed: (reason) => this.close(reason),
-    })
-    // A thread that is new watches no agents yet.
-    if (serves) listener.restarted(shard)
+      left: () => this.#known.delete(thread),
+    }
+    const thread: PeerThread = {
+      shard,
+      term,
+      front: this.#front,
+      lease: this.#lease,
+      memory: new PeerMemory({ shard, term }, way),
+      link,
+      post: (frame) => this.#link.sendFrame(shard, frame),
+    }
+    const before = this.#threads.get(shard)
+    if (before !== undefined) link.end(before)
+    this.#threads.set(shard, thread)
+    this.#known.add(thread)
+    // Without what it must know this front admits nobody.
+    await link.join(thread, (reason) => this.close(reason))
   }
 
-  /** Nothing more is sent, and nobody is let in by what it has told. */
-  #leaving({ shard, term }: { shard: number; term: number }): void {
-    const end = this.#endOf({ shard, term })
-    if (end !== undefined) this.#parts.links[shard]?.leaving(end)
+  /** Nothing more is sent, and no request is admitted by what it has told. */
+  #leaving({ shard, term }: ThreadId): void {
+    const thread = this.#threadOf({ shard, term })
+    thread?.link.leaving(thread)
     this.#say({ kind: 'released', shard, term })
   }
 
@@ -237,10 +243,7 @@ export class PeerLink {
     this.#isOver = true
     clearInterval(this.#pings)
     this.#calls.end(new RefusedError(noLink))
-    for (const end of this.#known) {
-      end.end()
-      this.#parts.links[end.shard]?.abandon(end)
-    }
+    for (const thread of this.#known) thread.link.abandon(thread)
     this.#listener.ended(reason)
   }
 }
@@ -249,88 +252,38 @@ function nodeIdOf({ node, incarnation }: NodeId): NodeId {
   return { node, incarnation }
 }
 
-/** The thread of a shard of the other node. */
-interface LinkedThread {
-  shard: number
-  term: number
-  /** The number of this front there. */
-  front: number
-  lease: LeaseMemory
+/** A thread of the other node, among those of all shards and times. */
+interface ThreadId {
+  readonly shard: number
+  readonly term: number
 }
 
-/** How it is talked to. */
-interface LinkedWay {
-  link: Link
+/** A thread of the other node, as this front talks to it. */
+interface PeerThread extends ShardConnection, ThreadId {
+  /** This front's end of the shard. */
+  link: ShardLink
+  memory: PeerMemory
+}
+
+/** What messages tell of a thread. */
+interface PeerWay {
   say(message: ToOwner): void
   /** Nothing more is kept of what it has told. */
   left(): void
-}
-
-/** The way to a shard of the other node. */
-class LinkedEnd implements FrontEnd {
-  readonly shard: number
-  readonly front: number
-  readonly term: number
-  readonly lease: LeaseMemory
-  readonly memory: LinkedMemory
-  isLeaving = false
-  readonly #link: Link
-  #take: ((frame: ArrayBuffer) => void) | undefined
-  #closed: (() => void) | undefined
-  /** Frames that came before anybody listened. */
-  readonly #early: ArrayBuffer[] = []
-  #isClosed = false
-
-  constructor(thread: LinkedThread, way: LinkedWay) {
-    this.shard = thread.shard
-    this.#link = way.link
-    this.front = thread.front
-    this.term = thread.term
-    this.lease = thread.lease
-    this.memory = new LinkedMemory(thread, way)
-  }
-
-  post(frame: ArrayBuffer): void {
-    this.#link.sendFrame(this.shard, frame)
-  }
-
-  take(frame: ArrayBuffer): void {
-    if (this.#isClosed) return
-    if (this.#take === undefined) this.#early.push(frame)
-    else this.#take(frame)
-  }
-
-  listen(take: (frame: ArrayBuffer) => void, closed: () => void): void {
-    this.#take = take
-    this.#closed = closed
-    for (const frame of this.#early.splice(0)) take(frame)
-    if (this.#isClosed) closed()
-  }
-
-  /** No frame comes any more. */
-  end(): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
-    this.#closed?.()
-  }
-
-  close(): void {
-    this.end()
-  }
 }
 
 /** The front that stands for all those of the other node. */
 const OTHERS = 0
 
 /** What a front of this node and those of the other one have taken of a shard, of which messages tell. */
-class LinkedMemory extends ShardMemory {
-  readonly #thread: Pick<LinkedThread, 'shard' | 'term'>
-  readonly #way: LinkedWay
+class PeerMemory extends ShardMemory {
+  readonly #thread: ThreadId
+  readonly #way: PeerWay
   #allTaken: number | undefined
 
-  constructor({ shard, term }: LinkedThread, way: LinkedWay) {
+  constructor(thread: ThreadId, way: PeerWay) {
     super()
-    this.#thread = { shard, term }
+    this.#thread = thread
     this.#way = way
     // Nobody is answered before the other node has said how far all are.
     super.learns(OTHERS)

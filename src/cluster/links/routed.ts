@@ -6,7 +6,6 @@ import type { Readers } from '../../protocol/reader-tasks.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import type { ApiKeys } from '../../front/http/auth/api-keys.js'
 import type { StreamTickets, Tickets } from '../../front/http/streams/tickets.js'
-import type { MainCalls } from '../../server/calls/front-messages.js'
 import type { PeerLink } from './peer-link.js'
 import type { Peers } from './peers.js'
 
@@ -111,24 +110,4 @@ export function routedTickets(own: Tickets, { node, apiKeys, peers, failed }: Ti
       return () => void link.call('ticketRelease', hold).catch(failed)
     },
   }
-}
-
-/** When keys were last used at other nodes; of one that is just ending, nothing. */
-export async function lastUsesElsewhere(peers: Peers, keyIds: readonly string[]): Promise<number[][]> {
-  const links = [...peers.open.values()]
-  return Promise.all(links.map((link) => link.call('lastUses', keyIds).catch(() => [])))
-}
-
-/** Wakes who sends mails at other nodes: it is not known here whose shard one is in. */
-export function mailWaitsElsewhere(peers: Peers): void {
-  for (const link of peers.open.values()) link.call('mailWaits', undefined).catch(() => undefined)
-}
-
-/** Has a head written to the server log by the node that has its strand. */
-export async function tellHeadElsewhere(
-  peers: Peers,
-  shard: number,
-  head: MainCalls['tellHead']['ask'],
-): Promise<boolean> {
-  return (await peers.of(shard)?.call('tellHead', head)) ?? false
 }

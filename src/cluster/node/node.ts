@@ -29,10 +29,8 @@ import { ClusterTrouble } from './trouble.js'
 import { ClusterShards, type ClusterShardsParts } from './shards.js'
 import type { Fronts } from '../../server/fronts/fronts.js'
 import type { PeerPlace, PeersTold } from '../../server/calls/front-messages.js'
-import { LinkOwner } from '../links/link-owner.js'
+import { LinkOwner, type LinkOwnerParts } from '../links/link-owner.js'
 import type { Peers } from '../links/peers.js'
-import type { MainCallParts } from '../../server/calls/main-calls.js'
-import type { Standing } from '../../server/state.js'
 
 const statements = statementsOf(clusterTables)
 
@@ -50,9 +48,7 @@ export interface NodeParts {
 }
 
 /** What a node begins to take shards with. */
-export interface BeginParts {
-  main: MainCallParts
-  standing: Standing
+export interface BeginParts extends Pick<LinkOwnerParts, 'calls' | 'standing'> {
   /** Links of the main thread to other nodes. */
   peers: Peers
   /** What is done to the shards of this process. */
@@ -149,11 +145,12 @@ export class ClusterNode implements ClusterOwner {
   }
 
   /** Takes its share of the shards from now on, and links of other nodes to them. */
-  begin({ main, standing, peers, shards }: BeginParts): void {
+  begin({ calls, standing, peers, shards }: BeginParts): void {
     const { directory, log, lost, settings } = this.#parts
     const { node, leaseSecs, copies } = settings
     const owner = new LinkOwner({
-      main,
+      calls,
+      threads: shards.threads,
       standing,
       lease: this.lease,
       linkLeaseMs: Math.min(limits.linkLeaseMs, (leaseSecs * 1_000) / 2),
@@ -176,7 +173,7 @@ export class ClusterNode implements ClusterOwner {
       alive: () => this.#row.candidates(this.members),
       ...shards,
       reaches: (name, incarnation) => peers.reaches(name, incarnation),
-      isServed: (shard) => main.parts.shards.leaseRefusal(shard) === undefined,
+      isServed: (shard) => shards.threads.shards.leaseRefusal(shard) === undefined,
       async leaving(shard) {
         await Promise.all([shards.leaving(shard), owner.leaving(shard)])
       },

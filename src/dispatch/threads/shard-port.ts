@@ -13,7 +13,8 @@ import {
 } from '../../protocol/shard-data.js'
 import { noFigures, type ShardFigures } from '../../protocol/shard-figures.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
-import type { FrontEnd, FrontLink } from '../links/front-link.js'
+import type { ShardConnection } from '../links/shard-connection.js'
+import type { ShardLink } from '../links/shard-link.js'
 import type { ShardWorkers } from './shard-workers.js'
 import { ThreadWatch, type Verdict } from './thread-watch.js'
 
@@ -30,7 +31,7 @@ export interface ShardPortParts {
   /** Of a node of a cluster. */
   cluster: ClusterOwner | undefined
   /** The main thread's end of the shard. */
-  front: FrontLink
+  front: ShardLink
   /** The thread ended unexpectedly, and what it had told is passed on. */
   died(error: Error): void
 }
@@ -46,9 +47,8 @@ export interface ClusterOwner {
 /** A thread of the shard that is open. */
 interface Running {
   worker: Worker
-  memory: ShardMemory
   /** By which the main thread talks to it. */
-  end: FrontEnd
+  connection: ShardConnection
 }
 
 /** The thread of one shard: starts and ends it, and has the main thread talk to it as the first of the fronts. */
@@ -84,16 +84,16 @@ export class ShardPort {
   /** Whether it serves the main thread, which may talk to that of another node by now. */
   get serving(): boolean {
     const { front } = this.#parts
-    return this.#running !== undefined && front.isAt(this.#running.end) && front.serving
+    return this.#running !== undefined && front.isAt(this.#running.connection) && front.serving
   }
 
   get figures(): ShardFigures {
-    return this.#running?.memory.figures ?? { ...noFigures(), agents: this.#agents }
+    return this.#running?.connection.memory.figures ?? { ...noFigures(), agents: this.#agents }
   }
 
   /** Commands that wait for it. */
   get depth(): number {
-    return this.#running?.memory.depth ?? 0
+    return this.#running?.connection.memory.depth ?? 0
   }
 
   /** Milliseconds without progress of the thread while commands wait for it. */
@@ -102,11 +102,11 @@ export class ShardPort {
   }
 
   /**
-   * Starts the thread; returns the end by which the main thread talks to it, when its store is open.
+   * Starts the thread; returns the connection by which the main thread talks to it, when its store is open.
    * @param fronts numbers of those that are to learn of it: nobody is answered before they serve
    * @throws Error when it cannot be opened
    */
-  start(fronts: readonly number[] = []): Promise<FrontEnd> {
+  start(fronts: readonly number[] = []): Promise<ShardConnection> {
     this.#closing = false
     this.isLeaving = false
     const starting = this.#start(fronts)
@@ -117,7 +117,7 @@ export class ShardPort {
     return starting
   }
 
-  async #start(fronts: readonly number[]): Promise<FrontEnd> {
+  async #start(fronts: readonly number[]): Promise<ShardConnection> {
     const { settings, cluster, workers, front, died } = this.#parts
     const heartbeat = new Heartbeat()
     const memory = new ShardMemory()
@@ -137,12 +137,18 @@ export class ShardPort {
     this.#watch = watch
     this.#ended = new Promise((resolve) => worker.once('exit', () => resolve()))
     worker.once('exit', () => (this.#worker = this.#watch = undefined))
-    const end = new WorkerEnd(worker, { memory, lease: cluster?.lease })
+    let connection: ShardConnection | undefined
     // One listener for the first message and for all others: Node stops delivering when the last listener is removed.
-    end.term = await new Promise<number>((resolve, reject) => {
+    const ready = await new Promise<ShardConnection>((resolve, reject) => {
       worker.on('message', (message: unknown) => {
-        if (message instanceof ArrayBuffer) end.take(message)
-        else if (isShardReady(message)) resolve(message.term)
+        if (message instanceof ArrayBuffer) {
+          assert(connection !== undefined, 'a shard says that it is ready before all else')
+          front.receive(connection, message)
+        } else if (isShardReady(message)) {
+          const post = (frame: ArrayBuffer) => worker.postMessage(frame, [frame])
+          connection = { front: mainFront, term: message.term, memory, lease: cluster?.lease, post }
+          resolve(connection)
+        }
       })
       worker.once('error', reject)
       worker.once('exit', (code) => reject(new Error(`The thread ended with ${code} before it was ready`)))
@@ -158,16 +164,16 @@ export class ShardPort {
       this.#endingMemory = memory
       // Until it has told all, the shard may have been opened again.
       const isWanted = !this.#closing
-      end.over()
+      front.end(ready)
       void front.ended.then(() => {
         if (this.#endingMemory === memory) this.#endingMemory = undefined
         if (isWanted) died(failure ?? new Error(`The thread of shard ${settings.shard} ${how}`))
       })
     })
-    this.#running = { worker, memory, end }
+    this.#running = { worker, connection: ready }
     this.#nextMemory = undefined
     watch.opened()
-    return end
+    return ready
   }
 
   /**
@@ -176,11 +182,12 @@ export class ShardPort {
    */
   join(front: number, port: MessagePort): { memory: ShardMemory; term: number } | undefined {
     if (this.#running === undefined || this.isLeaving) return undefined
-    const { worker, memory, end } = this.#running
+    const { worker, connection } = this.#running
+    const { memory, term } = connection
     memory.learns(front)
     const joins: FrontJoins = { kind: 'front', front, port }
     worker.postMessage(joins, [port])
-    return { memory, term: end.term }
+    return { memory, term }
   }
 
   /** Another node is to have the shard: no front joins any more. */
@@ -191,7 +198,7 @@ export class ShardPort {
 
   /** A front has gone. */
   leave(front: number): void {
-    this.#running?.memory.leaves(front)
+    this.#running?.connection.memory.leaves(front)
     this.#nextMemory?.leaves(front)
     this.#endingMemory?.leaves(front)
   }
@@ -223,53 +230,5 @@ export class ShardPort {
     this.#parts.front.flush()
     this.#running?.worker.postMessage(handsOver ? handOverShard : closeShard)
     await this.#ended
-  }
-}
-
-/** The main thread's way to a shard's thread. */
-class WorkerEnd implements FrontEnd {
-  readonly front = mainFront
-  readonly memory: ShardMemory
-  readonly lease: LeaseMemory | undefined
-  term = 0
-  isLeaving = false
-  readonly #worker: Worker
-  #take: ((frame: ArrayBuffer) => void) | undefined
-  #closed: (() => void) | undefined
-  #isOver = false
-  /** Frames that came before anybody listened. */
-  readonly #early: ArrayBuffer[] = []
-
-  constructor(worker: Worker, { memory, lease }: Pick<FrontEnd, 'memory' | 'lease'>) {
-    this.#worker = worker
-    this.memory = memory
-    this.lease = lease
-  }
-
-  post(frame: ArrayBuffer): void {
-    this.#worker.postMessage(frame, [frame])
-  }
-
-  listen(take: (frame: ArrayBuffer) => void, closed: () => void): void {
-    this.#take = take
-    this.#closed = closed
-    for (const frame of this.#early.splice(0)) take(frame)
-    if (this.#isOver) closed()
-  }
-
-  take(frame: ArrayBuffer): void {
-    if (this.#isOver) return
-    if (this.#take === undefined) this.#early.push(frame)
-    else this.#take(frame)
-  }
-
-  /** The thread has ended. */
-  over(): void {
-    this.#isOver = true
-    this.#closed?.()
-  }
-
-  close(): void {
-    this.over()
   }
 }

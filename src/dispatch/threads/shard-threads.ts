@@ -3,37 +3,19 @@ import { assert } from '../../base/assert.js'
 import { steadyClock } from '../../base/clock.js'
 import { hasLostLog, isFenced, isHeld, lostLogMessage } from '../../protocol/fenced.js'
 import { limits } from '../../base/limits/limits.js'
-import type { Command, Outcome, ShardSettings, StreamEvent } from '../../protocol/messages.js'
-import type { Notice } from '../../protocol/notices.js'
+import type { ShardSettings } from '../../protocol/messages.js'
 import type { ShardFigures } from '../../protocol/shard-figures.js'
 import type { ShardMemory } from '../../protocol/shard-memory.js'
-import { FrontLink, join, type FrontEnd } from '../links/front-link.js'
+import { type FrontListener, Shards } from '../links/shards.js'
 import { type ClusterOwner, ShardPort } from './shard-port.js'
 import { ShardWorkers } from './shard-workers.js'
-import { Shards, type FrontNotice } from '../links/shards.js'
-import { hasSpoiltMemory } from '../spoilt-memory.js'
-
-/** What the shards report to a front besides outcomes. */
-export interface FrontListener {
-  events(shard: number, events: StreamEvent[]): void
-  /** Called before the outcomes and events of the same commit. */
-  notice(shard: number, notice: FrontNotice): void
-  /**
-   * The thread of a shard is new. Asks it for what the notices of its predecessor may not have said; nobody is answered
-   * before every front has.
-   */
-  learn(shard: number, ask: Ask): Promise<void>
-  /** A shard serves again after its thread died: it does not watch any agents yet. */
-  restarted(shard: number): void
-}
-
-/** Asks a shard. */
-export type Ask = (command: Command) => Promise<Outcome>
 
 /** What the shards report to the main thread. */
 export interface ShardsListener extends FrontListener {
-  /** A thread was started in place of one that died: the other fronts are to talk to it. */
+  /** A shard has a new thread: the other fronts are to talk to it. */
   replaced(shard: number): void
+  /** It serves the main thread. */
+  resumed(shard: number): void
   /** The thread ended unexpectedly. Resolves when nobody else has its store open; then it is started again. */
   died(shard: number, error: Error): Promise<void>
   /** A thread hangs and is being ended; `died` follows when it has. */
@@ -74,8 +56,6 @@ interface Ends {
 export class ShardThreads {
   /** The shards, as the main thread asks them. */
   readonly shards: Shards
-  /** The main thread's ends of them. */
-  readonly links: readonly FrontLink[]
   readonly #ports: ShardPort[]
   readonly #workers = new ShardWorkers()
   /** Set at the start; nothing is reported before. */
@@ -96,47 +76,38 @@ export class ShardThreads {
     this.#silenceMaxMs = silenceMaxMs
     this.#cluster = cluster
     this.#ends = settings.map(() => ({ deaths: 0, hangs: 0, hungAtMs: undefined }))
-    this.links = settings.map(({ shard }) => this.#linkOf(shard, cluster !== undefined))
+    this.shards = new Shards(settings.length, {
+      cacheBytesMax,
+      isOfNode: cluster !== undefined,
+      lose: (shard, reason) => this.lose(shard, reason),
+    })
     this.#ports = settings.map(
-      (one, place) =>
+      (one, shard) =>
         new ShardPort({
           settings: one,
           workers: this.#workers,
           cluster,
-          front: this.#linkAt(place),
+          front: this.shards.linkOf(shard),
           died: (error) => this.#restart(one.shard, error),
         }),
     )
-    const isOfNode = cluster !== undefined
-    this.shards = new Shards(this.links, { cacheBytesMax, isOfNode })
   }
 
-  #linkOf(shard: number, waits: boolean): FrontLink {
-    return new FrontLink(
-      {
-        events: (events) => this.#listener?.events(shard, events),
-        notice: (notice) => this.#notice(shard, notice),
-        unreadable: (error) => this.lose(shard, `what its thread told cannot be read (${String(error)})`),
-        ended: () => this.shards.ended(),
-      },
-      waits,
-    )
-  }
-
-  /** Opens every store. @throws Error when one cannot be opened */
+  /** Opens every store. @throws Error when one cannot be opened, or does not say what the main thread must know */
   async start(listener: ShardsListener): Promise<void> {
     this.begin(listener)
-    const ends = await Promise.all(this.#ports.map((port) => port.start()))
-    for (const [shard, end] of ends.entries()) {
-      const link = this.#linkAt(shard)
-      await link.attach(end)
-      link.serve(end)
+    const connections = await Promise.all(this.#ports.map((port) => port.start()))
+    for (const [shard, connection] of connections.entries()) {
+      await this.shards.linkOf(shard).join(connection, (reason) => {
+        throw new Error(`Shard ${shard} cannot be served: ${reason}`)
+      })
     }
   }
 
   /** Opens none yet. */
   begin(listener: ShardsListener): void {
     this.#listener = listener
+    this.shards.follow(listener)
     if (this.#silenceMaxMs > 0) this.#looks ??= setInterval(() => this.#look(), limits.shardLookMs)
   }
 
@@ -145,9 +116,10 @@ export class ShardThreads {
    * @throws Error when it cannot be opened; `isHeld` where another node of the cluster owns it
    */
   async open(shard: number): Promise<void> {
-    const end = await this.#portAt(shard).start([...this.#fronts])
+    const connection = await this.#portAt(shard).start([...this.#fronts])
     this.#listener?.replaced(shard)
-    await this.#learn(shard, end)
+    const link = this.shards.linkOf(shard)
+    if (await link.join(connection, (reason) => this.lose(shard, reason))) this.#listener?.resumed(shard)
   }
 
   /** Has some threads begin already that wait for a shard, as this node may have to open one soon. */
@@ -237,11 +209,6 @@ export class ShardThreads {
     this.#listener?.lost(shard, reason)
   }
 
-  #notice(shard: number, notice: Notice): void {
-    const forOthers = this.shards.take(notice)
-    if (forOthers !== undefined) this.#listener?.notice(shard, forOthers)
-  }
-
   /** Checks whether every thread that has work makes progress. */
   #look(): void {
     const nowMs = steadyClock()
@@ -271,7 +238,7 @@ export class ShardThreads {
     if (this.#closing) return
     const ends = this.#ends[shard]
     if (ends !== undefined) ends.deaths++
-    if (hasSpoiltMemory(error)) {
+    if (hasCorruptedMemory(error)) {
       this.lose(shard, `LMDB wrote past the end of its memory (${error.message})`)
       return
     }
@@ -304,23 +271,24 @@ export class ShardThreads {
     }
   }
 
-  async #learn(shard: number, end: FrontEnd): Promise<void> {
-    const serves = await join(this.#linkAt(shard), end, {
-      learn: async (ask) => this.#listener?.learn(shard, ask),
-      failed: (reason) => this.lose(shard, reason),
-    })
-    if (serves) this.#listener?.restarted(shard)
-  }
-
-  #linkAt(shard: number): FrontLink {
-    const link = this.links[shard]
-    assert(link !== undefined, 'the main thread has an end of each shard')
-    return link
-  }
-
   #portAt(shard: number): ShardPort {
     const port = this.#ports[shard]
     assert(port !== undefined, 'each shard has a port')
     return port
   }
+}
+
+/** The error text of LMDB for a failed write, as lmdb 3.5.6 makes it (mdb_page_flush in its mdb.c). */
+const failedWrite = /Attempting to write page at position .*/
+
+/** The text is made in a buffer of 100 bytes, the last of which is for NUL. */
+const textBytesMax = 99
+
+/**
+ * Whether LMDB has written past the end of its memory while making an error text: some numbers in that text are
+ * uninitialised, and can be long. The memory of this process may be corrupt after that.
+ */
+export function hasCorruptedMemory({ message }: Error): boolean {
+  const [text = ''] = failedWrite.exec(message) ?? []
+  return text.length > textBytesMax
 }

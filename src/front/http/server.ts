@@ -19,12 +19,8 @@ export interface HttpServer {
   port: number
   /** The HTTP library. */
   engine: Engine
-  /** Why the faster one does not serve, where it was not left out on purpose. */
-  slowerBecause: string | undefined
   /** Gives a front of another thread a share of the connections. */
   shareWith(door: number): void
-  /** Has another handling answer from the next request on. */
-  use(handling: Handling): void
   /** Takes no new connections; open ones go on. */
   stopListening(): void
   /** Closes every connection. */
@@ -54,16 +50,14 @@ export async function listen(
 ): Promise<HttpServer> {
   const loaded = await engineOf(config)
   if (config.port !== 0) await assertFree(config)
-  const { door, use } = openDoor(loaded, config, { routes, handling })
+  const door = openDoor(loaded, config, { routes, handling })
   const port = await door.listen(config.host, config.port, shared)
   if (port === undefined) throw new Error(notFree(config))
   return {
     url: `${config.tls === undefined ? 'http' : 'https'}://${shown(config.host)}:${port}`,
     port,
     engine: loaded.engine,
-    slowerBecause: loaded.slowerBecause,
     shareWith: (other) => door.shareWith(other),
-    use,
     ...endsOf(door),
   }
 }
@@ -77,7 +71,7 @@ export async function listenAlong(
   routes: readonly Route[],
   handling: Handling,
 ): Promise<HttpShare> {
-  const { door } = openDoor(await engineOf(config), config, { routes, handling })
+  const door = openDoor(await engineOf(config), config, { routes, handling })
   const share = await door.takeShare(config.host, config.port)
   if (share === undefined) throw new Error(notFree(config))
   return { door: share, ...endsOf(door) }
@@ -93,7 +87,7 @@ function openDoor(
   loaded: LoadedEngine,
   { tls, connections }: ListenSettings,
   { routes, handling }: { routes: readonly Route[]; handling: Handling },
-): { door: HttpDoor; use: HttpServer['use'] } {
+): HttpDoor {
   const problem: DoorOptions['problem'] = (code) =>
     JSON.stringify(problemOf(refuse(code, noRequest[code]), handling.nextRequestId()))
   const door = doorOf(loaded, { tls, problem })
@@ -102,12 +96,10 @@ function openDoor(
     const own = { method: route.method, route, headOnly: false }
     return route.method === 'get' ? [own, { method: 'head', route, headOnly: true }] : [own]
   })
-  const handlersOf = (by: Handling) => all.map(({ route, headOnly }) => handlerOf(route, by, headOnly))
-  let handlers = handlersOf(handling)
-  for (const [place, { method, route }] of all.entries())
-    door.route(method, route.path, (response, request) => handlers[place]?.(response, request))
+  for (const { method, route, headOnly } of all)
+    door.route(method, route.path, handlerOf(route, handling, headOnly))
   addFallbacks(door, routes, handling)
-  return { door, use: (other) => (handlers = handlersOf(other)) }
+  return door
 }
 
 function endsOf(door: HttpDoor): Pick<HttpServer, 'stopListening' | 'close'> {

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { License } from '../../auth/license.js'
 import type { Refusal } from '../../base/errors.js'
+import type { GateLook, RemoteLogin } from '../../dispatch/duties/remote-gate.js'
 import type { ServerLog } from '../../dispatch/duties/server-log.js'
 import type { BoundsMemory } from '../../front/limits/bounds.js'
 import type { FrontFigures } from '../../front/metrics/request-counts.js'
@@ -43,9 +44,6 @@ interface Call<Ask, Found> {
   found: Found
 }
 
-/** Whether a login may compare its password, as the gate asks (src/dispatch/duties/login-gate.ts). */
-export type GateLook = { kind: 'open'; failures: number } | { kind: 'answered' }
-
 /** What a front asks the main thread. */
 export interface MainCalls {
   ticketIssue: Call<Principal, string | Refusal>
@@ -53,7 +51,7 @@ export interface MainCalls {
   ticketHold: Call<{ ticket: string; principal: Principal; hold: number }, void>
   ticketRelease: Call<number, void>
   /** Leads a login through the gate, which asks back by the number of the attempt. */
-  login: Call<{ key: string; attempt: number }, Refusal | undefined>
+  login: Call<RemoteLogin, Refusal | undefined>
   hashPassword: Call<HashTask, string | Refusal>
   verifyPassword: Call<VerifyTask, Verification | Refusal>
   mailWaits: Call<undefined, void>

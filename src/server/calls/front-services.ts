@@ -1,13 +1,12 @@
 import { steadyClock } from '../../base/clock.js'
 import type { Calls } from '../../dispatch/calls.js'
-import type { LoginAttempt } from '../../dispatch/duties/login-gate.js'
+import type { RemoteGate } from '../../dispatch/duties/remote-gate.js'
 import type { Readers } from '../../protocol/reader-tasks.js'
-import type { Refusal } from '../../base/errors.js'
 import type { ApiKeys } from '../../front/http/auth/api-keys.js'
 import { sharedAnswer } from '../../front/http/shared-answer.js'
 import type { StreamTickets } from '../../front/http/streams/tickets.js'
 import type { AuthServices } from '../auth.js'
-import type { FrontCalls, FrontGiven, GateLook, MainCalls } from './front-messages.js'
+import type { FrontCalls, FrontGiven, MainCalls } from './front-messages.js'
 import type { Services } from '../services.js'
 
 /** Calls of a front to the main thread. */
@@ -57,79 +56,6 @@ export function remoteTickets(
       return () => void call('ticketRelease', hold).catch(failed)
     },
   }
-}
-
-/** Logins that a front leads through the gate of the main thread. */
-export class RemoteGate {
-  readonly #call: ToMain['call']
-  readonly #running = new Map<number, RunningAttempt>()
-  #nextAttempt = 0
-
-  constructor({ call }: ToMain) {
-    this.#call = call
-  }
-
-  /** As `LoginGate.run`. */
-  async run<State, Answer>(key: string, attempt: LoginAttempt<State, Answer>): Promise<Answer | Refusal> {
-    const number = this.#nextAttempt++
-    let state: { known: State } | undefined
-    let answer: { found: Answer } | undefined
-    let failure: { error: unknown } | undefined
-    const guarded = async <Result>(work: () => Promise<Result>): Promise<Result> => {
-      try {
-        return await work()
-      } catch (error) {
-        failure = { error }
-        throw error
-      }
-    }
-    this.#running.set(number, {
-      look: () =>
-        guarded(async () => {
-          const look = await attempt.look()
-          if (look.kind === 'answered') {
-            answer = { found: look.answer }
-            return { kind: 'answered' }
-          }
-          state = { known: look.state }
-          return { kind: 'open', failures: look.failures }
-        }),
-      verify: () =>
-        guarded(async () => {
-          if (state === undefined) throw new Error('An attempt is looked at before it is verified')
-          answer = { found: await attempt.verify(state.known) }
-        }),
-    })
-    try {
-      const refusal = await this.#call('login', { key, attempt: number })
-      if (refusal !== undefined) return refusal
-    } catch (error) {
-      throw failure?.error ?? error
-    } finally {
-      this.#running.delete(number)
-    }
-    if (answer === undefined) throw new Error('An attempt that the gate let through has its answer')
-    return answer.found
-  }
-
-  look(number: number): Promise<GateLook> {
-    return this.#attempt(number).look()
-  }
-
-  verify(number: number): Promise<void> {
-    return this.#attempt(number).verify()
-  }
-
-  #attempt(number: number): RunningAttempt {
-    const attempt = this.#running.get(number)
-    if (attempt === undefined) throw new Error('The gate asks about an attempt that has ended')
-    return attempt
-  }
-}
-
-interface RunningAttempt {
-  look(): Promise<GateLook>
-  verify(): Promise<void>
 }
 
 /** What fronts share of the auth add-on. */

@@ -33,6 +33,7 @@ export function mainCalls(
   gone?: AbortSignal,
 ): Handlers<MainCalls> {
   const { tickets, apiKeys, readers } = parts
+  const { readiness, server, metrics, metricFamilies, lastUses, tellHead } = services
   /** Ends of the streams of the front that hold a ticket. */
   const holds = new Map<number, () => void>()
   gone?.addEventListener('abort', () => {
@@ -43,37 +44,31 @@ export function mainCalls(
   const own = (principal: Principal): Principal | Refusal =>
     principal.key === undefined ? principal : (apiKeys.ofId(principal.id) ?? unknownKey)
   return {
-    ticketIssue: {
-      handle(principal) {
-        const known = own(principal)
-        return 'code' in known ? known : tickets.issue(known)
-      },
+    ticketIssue(principal) {
+      const known = own(principal)
+      return 'code' in known ? known : tickets.issue(known)
     },
-    ticketRedeem: { handle: ({ ticket, use }) => tickets.redeem(ticket, use) },
-    ticketHold: {
-      handle({ ticket, principal, hold }) {
-        const release = tickets.hold(ticket, principal)
-        if (gone?.aborted === true) release?.()
-        else if (release !== undefined) holds.set(hold, release)
-      },
+    ticketRedeem: ({ ticket, use }) => tickets.redeem(ticket, use),
+    ticketHold({ ticket, principal, hold }) {
+      const release = tickets.hold(ticket, principal)
+      if (gone?.aborted === true) release?.()
+      else if (release !== undefined) holds.set(hold, release)
     },
-    ticketRelease: {
-      handle(hold) {
-        holds.get(hold)?.()
-        holds.delete(hold)
-      },
+    ticketRelease(hold) {
+      holds.get(hold)?.()
+      holds.delete(hold)
     },
     ...authCalls(auth, front),
-    readersFull: { handle: () => readers.isFull() },
-    read: { handle: (call) => readers.run(call) },
-    tellHead: { handle: async (head) => (await services.tellHead?.(head)) ?? true },
-    readiness: { handle: () => services.readiness() },
-    server: { handle: () => services.server() },
-    metrics: { handle: () => services.metrics() },
-    metricFamilies: { handle: (names) => services.metricFamilies(names) },
-    lastUses: { handle: (keyIds) => services.lastUses(keyIds) },
-    failed: { handle: (stack) => front().failed(new Error(stack)) },
-    lose: { handle: ({ shard, reason }) => parts.threads.lose(shard, reason) },
+    readersFull: () => readers.isFull(),
+    read: (call) => readers.run(call),
+    tellHead: async (head) => (await tellHead?.(head)) ?? true,
+    readiness,
+    server,
+    metrics,
+    metricFamilies,
+    lastUses,
+    failed: (stack) => front().failed(new Error(stack)),
+    lose: ({ shard, reason }) => parts.threads.lose(shard, reason),
   }
 }
 
@@ -81,24 +76,21 @@ type AuthCalls = Pick<Handlers<MainCalls>, 'login' | 'hashPassword' | 'verifyPas
 
 function authCalls(auth: AuthServices | undefined, front: () => CallingFront): AuthCalls {
   return {
-    login: {
-      async handle({ key, attempt }) {
-        if (auth === undefined) return noAuth
-        const through = await auth.gate.run<undefined, undefined>(key, {
-          async look() {
-            const look = await front().call('look', attempt)
-            return look.kind === 'open' ? { ...look, state: undefined } : { ...look, answer: undefined }
-          },
-          async verify() {
-            await front().call('verify', attempt)
-            return undefined
-          },
-        })
-        return through
-      },
+    async login({ key, attempt }) {
+      if (auth === undefined) return noAuth
+      return auth.gate.run<undefined, undefined>(key, {
+        async look() {
+          const look = await front().call('look', attempt)
+          return look.kind === 'open' ? { ...look, state: undefined } : { ...look, answer: undefined }
+        },
+        async verify() {
+          await front().call('verify', attempt)
+          return undefined
+        },
+      })
     },
-    hashPassword: { handle: (task) => auth?.passwords.hash(task) ?? noAuth },
-    verifyPassword: { handle: (task) => auth?.passwords.verify(task) ?? noAuth },
-    mailWaits: { handle: () => auth?.onMail() },
+    hashPassword: (task) => auth?.passwords.hash(task) ?? noAuth,
+    verifyPassword: (task) => auth?.passwords.verify(task) ?? noAuth,
+    mailWaits: () => auth?.onMail(),
   }
 }

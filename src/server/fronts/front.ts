@@ -3,34 +3,31 @@ import { assert } from '../../base/assert.js'
 import { systemClock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 import { createLogger, type Logger } from '../../base/log.js'
+import { Peers } from '../../cluster/links/peers.js'
 import { Calls, type Handlers } from '../../dispatch/calls.js'
-import { FrontLink, join, type FrontEnd } from '../../dispatch/links/front-link.js'
+import { RemoteGate } from '../../dispatch/duties/remote-gate.js'
+import type { ShardConnection } from '../../dispatch/links/shard-connection.js'
 import { Shards } from '../../dispatch/links/shards.js'
-import type { FrontListener } from '../../dispatch/threads/shard-threads.js'
 import { ApiKeyUpkeep } from '../../front/http/auth/api-key-upkeep.js'
-import { sharedBounds } from '../../front/limits/bounds.js'
 import { listenAlong, type HttpShare } from '../../front/http/server.js'
+import { sharedBounds } from '../../front/limits/bounds.js'
+import { allRoutes } from '../../front/routes/routes.js'
 import { Heartbeat } from '../../protocol/heartbeat.js'
-import type { StreamEvent } from '../../protocol/messages.js'
-import type { Notice } from '../../protocol/notices.js'
 import { LeaseMemory } from '../../protocol/lease-memory.js'
 import { ShardMemory } from '../../protocol/shard-memory.js'
-import { allRoutes } from '../../front/routes/routes.js'
 import { makeAuth } from '../auth.js'
-import { figuresOf } from '../figures.js'
 import type { FrontCalls, FrontGiven, MainCalls } from '../calls/front-messages.js'
 import {
   remoteAuthServices,
-  RemoteGate,
-  type ToMain,
   remoteReaders,
   remoteServices,
   remoteTickets,
+  type ToMain,
 } from '../calls/front-services.js'
 import { readPages } from '../pages.js'
-import { Peers } from '../../cluster/links/peers.js'
-import { makeFrontParts } from '../parts.js'
-import { boundSettings, handlingOf } from '../requests.js'
+import { boundSettings, connectionBound, drain, makeFrontParts } from '../parts.js'
+import { handlingOf } from '../requests.js'
+import { figuresOf } from '../services.js'
 import { frontListener } from '../shards.js'
 import { Standing } from '../state.js'
 
@@ -61,24 +58,11 @@ async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
   const { config, connectionsMax } = given
   const standing = new Standing(given.standing)
   const ended = (error: unknown) => log.error({ err: error }, 'the main thread could not be told')
-  const isOfNode = given.lease !== undefined
-  const told: { by: FrontListener | undefined } = { by: undefined }
-  const links = Array.from({ length: given.shards }, (_none, shard) => linkOf(shard, isOfNode))
-  function linkOf(shard: number, waits: boolean): FrontLink {
-    const listener = {
-      events: (events: StreamEvent[]) => told.by?.events(shard, events),
-      notice(notice: Notice) {
-        const forOthers = shards.take(notice)
-        if (forOthers !== undefined) told.by?.notice(shard, forOthers)
-      },
-      unreadable: (error: unknown) =>
-        void calls.call('lose', { shard, reason: `what its thread told cannot be read (${String(error)})` }),
-      ended: () => shards.ended(),
-    }
-    return new FrontLink(listener, waits)
-  }
-  const cacheBytesMax = Math.floor(config.recordCacheBytes / config.fronts)
-  const shards = new Shards(links, { cacheBytesMax, isOfNode })
+  const shards = new Shards(given.shards, {
+    cacheBytesMax: Math.floor(config.recordCacheBytes / config.fronts),
+    isOfNode: given.lease !== undefined,
+    lose: (shard, reason) => void calls.call('lose', { shard, reason }),
+  })
   const parts = makeFrontParts({
     shards,
     readers: remoteReaders(calls),
@@ -86,7 +70,7 @@ async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
     stageFolder: given.stageFolder,
     tickets: (apiKeys) => remoteTickets(calls, apiKeys, ended),
   })
-  const gate = new RemoteGate(calls)
+  const gate = new RemoteGate((login) => calls.call('login', login))
   const directory = { masterSeed: Buffer.from(given.masterSeed), tokenEra: given.tokenEra }
   const auth =
     given.auth === undefined
@@ -99,8 +83,7 @@ async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
         })
   const readOnly = () => standing.readOnly
   const keys = new ApiKeyUpkeep({ shards, keys: parts.apiKeys, readOnly, nowMs: systemClock })
-  const listener = frontListener({ ...parts, log, keys, auth })
-  told.by = listener
+  shards.follow(frontListener({ ...parts, log, keys, auth }))
   const pages = await readPages(config, createLogger('silent', 'front'))
   const routes = allRoutes(config.agentId, pages.console !== undefined)
   const handling = handlingOf(config, {
@@ -113,10 +96,9 @@ async function makeFront(given: FrontGiven, { calls, log }: FrontOwn) {
     pages,
     log,
   })
-  const peers = new Peers({ links, listener, log })
+  const peers = new Peers({ links: shards.links, log })
   standing.othersReadOnly = () => peers.readOnly
-  const more = { listener, routes, handling, standing, peers, http: noHttp() }
-  return { given, log, calls, links, parts, gate, keys, ...more }
+  return { given, log, calls, shards, parts, gate, keys, routes, handling, peers, http: noHttp() }
 }
 
 /** What a front has beside what it is given. */
@@ -134,42 +116,35 @@ function noHttp(): { share: HttpShare | undefined } {
 /** Answers the calls of the main thread. */
 function handlersOf(made: () => Promise<Front>): Handlers<FrontCalls> {
   return {
-    join: {
-      async handle({ shard, port, memory, term }) {
-        const front = await made()
-        const { front: number, lease } = front.given
-        const about = { front: number, memory: new ShardMemory(memory), term }
-        await joinOwn(front, shard, endOf(port, { ...about, lease: lease && new LeaseMemory(lease) }))
-      },
+    join: async (thread) => joinThread(await made(), thread),
+    leaving: async (shard) => (await made()).shards.linkOf(shard).leaving(),
+    untilCurrent: async () => (await made()).shards.untilCurrent(),
+    peers: async (told) => (await made()).peers.follow(told),
+    listen: async ({ port }) => listenBeside(await made(), port),
+    look: async (attempt) => (await made()).gate.look(attempt),
+    verify: async (attempt) => (await made()).gate.verify(attempt),
+    async figures() {
+      const { given, parts } = await made()
+      return figuresOf(given.front, parts)
     },
-    leaving: { handle: async (shard) => (await made()).links[shard]?.leaving() },
-    untilCurrent: { handle: async () => (await made()).parts.shards.untilCurrent() },
-    peers: { handle: async (told) => (await made()).peers.follow(told) },
-    listen: { handle: async ({ port }) => listenBeside(await made(), port) },
-    look: { handle: async (attempt) => (await made()).gate.look(attempt) },
-    verify: { handle: async (attempt) => (await made()).gate.verify(attempt) },
-    figures: {
-      async handle() {
-        const { given, parts } = await made()
-        return figuresOf(given.front, parts)
-      },
+    lastUses: async (keyIds) => (await made()).parts.apiKeys.lastUses(keyIds),
+    async drain({ timeMs }) {
+      const { parts, keys, http } = await made()
+      await drain(parts, http.share, timeMs)
+      await keys.stop()
     },
-    lastUses: { handle: async (keyIds) => (await made()).parts.apiKeys.lastUses(keyIds) },
-    drain: { handle: async ({ timeMs }) => drain(await made(), timeMs) },
-    close: {
-      async handle() {
-        const { links, http, peers } = await made()
-        // What the main thread has accepted before it stopped comes first.
-        await turn()
-        await turn()
-        http.share?.close()
-        peers.close()
-        for (const link of links) link.leave()
-        // The connections are closed at the end of this turn of the event loop; with one open, Node ends the process.
-        await turn()
-        await turn()
-        process.exit()
-      },
+    async close() {
+      const { shards, http, peers } = await made()
+      // What the main thread has accepted before it stopped comes first.
+      await turn()
+      await turn()
+      http.share?.close()
+      peers.close()
+      for (const link of shards.links) link.leave()
+      // The connections are closed at the end of this turn of the event loop; with one open, Node ends the process.
+      await turn()
+      await turn()
+      process.exit()
     },
   }
 }
@@ -179,50 +154,31 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 async function listenBeside(front: Front, port: number): Promise<number> {
   const { given, log, parts, routes, handling, keys, http } = front
-  const max = given.connectionsMax
-  const onFull = () => log.warn({ max }, 'too many connections: further ones were closed')
-  const connections = { max, open: parts.bounds.connections, onFull }
+  const connections = connectionBound(parts.bounds, given.connectionsMax, log)
   const share = await listenAlong({ ...given.config, port, connections }, routes, handling)
   http.share = share
-  keys.keepUp()
+  keys.start()
   return share.door
 }
 
-/** Ends the streams and uploads, and waits until the last answer was sent or the time is over. */
-async function drain({ parts, keys, http }: Front, timeMs: number): Promise<void> {
-  http.share?.stopListening()
-  parts.streams.close()
-  parts.uploads.close()
-  const untilMs = performance.now() + timeMs
-  while (parts.counts.inFlight > 0 && performance.now() < untilMs) {
-    await new Promise((resolve) => setTimeout(resolve, limits.drainPollMs))
-  }
-  await keys.stop()
-}
-
-function endOf(port: MessagePort, about: Pick<FrontEnd, 'front' | 'memory' | 'term' | 'lease'>): FrontEnd {
-  return {
-    ...about,
-    isLeaving: false,
+/** Talks to the new thread of a shard of this process. */
+async function joinThread(
+  { given, shards, calls }: Front,
+  { shard, port, memory, term }: FrontCalls['join']['ask'],
+): Promise<void> {
+  const link = shards.linkOf(shard)
+  const thread: ShardConnection = {
+    front: given.front,
+    term,
+    memory: new ShardMemory(memory),
+    lease: given.lease && new LeaseMemory(given.lease),
     post: (frame) => port.postMessage(frame, [frame]),
-    listen(take, closed) {
-      port.on('message', (frame: unknown) => {
-        assert(frame instanceof ArrayBuffer, 'a shard sends frames')
-        take(frame)
-      })
-      port.once('close', closed)
-    },
     close: () => port.close(),
   }
-}
-
-/** Talks to the new thread of a shard of this process. */
-async function joinOwn({ links, listener, calls, http }: Front, shard: number, end: FrontEnd): Promise<void> {
-  const link = links[shard]
-  assert(link !== undefined, 'a front has an end of each shard')
-  const serves = await join(link, end, {
-    learn: (ask) => listener.learn(shard, ask),
-    failed: (reason) => void calls.call('lose', { shard, reason }),
+  port.on('message', (frame: unknown) => {
+    assert(frame instanceof ArrayBuffer, 'a shard sends frames')
+    link.receive(thread, frame)
   })
-  if (serves && http.share !== undefined) listener.restarted(shard)
+  port.once('close', () => link.end(thread))
+  await link.join(thread, (reason) => void calls.call('lose', { shard, reason }))
 }

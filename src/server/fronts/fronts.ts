@@ -1,52 +1,100 @@
 import { steadyClock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Logger } from '../../base/log.js'
-import type { HttpServer } from '../../front/http/server.js'
+import type { DataDirectory } from '../../data/directory.js'
+import type { Handlers } from '../../dispatch/calls.js'
+import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
+import { type HttpServer, unsharedBecause } from '../../front/http/server.js'
 import type { FrontFigures } from '../../front/metrics/request-counts.js'
+import type { LeaseMemory } from '../../protocol/lease-memory.js'
 import type { Config } from '../../settings/config.js'
-import type { PeersTold } from '../calls/front-messages.js'
-import type { FrontStart } from './front-thread.js'
-import { FrontThread } from './front-thread.js'
-import { mainCalls, type MainCallParts } from '../calls/main-calls.js'
+import type { AuthServices } from '../auth.js'
+import type { MainCalls, PeersTold } from '../calls/front-messages.js'
+import type { Parts } from '../parts.js'
+import type { Standing } from '../state.js'
+import { type FrontStart, FrontThread } from './front-thread.js'
+
+/** The settings with the number of fronts in force: one where several threads cannot share a port. */
+export async function withFronts(config: Config, log: Logger): Promise<Config> {
+  if (config.fronts === 1) return config
+  const because = await unsharedBecause(config.httpEngine)
+  if (because === undefined) return config
+  log.warn({ because }, 'one front serves instead of several')
+  return { ...config, fronts: 1 }
+}
 
 /** What the fronts beside the main thread need. */
-export interface FrontsParts {
+interface FrontsParts {
   config: Pick<Config, 'fronts' | 'shardSilenceSecs'>
-  start: Omit<FrontStart, 'front'>
+  threads: ShardThreads
+  /** Answers the calls of one. */
+  calls(front: () => FrontThread): Handlers<MainCalls>
   log: Logger
   /** Ends the process: a front is missing, with all its connections and what it has not told. */
   end(): void
 }
 
+interface Surroundings extends Omit<FrontsParts, 'config' | 'threads'> {
+  directory: DataDirectory
+  parts: Parts
+  standing: Standing
+  /** Absent for a server of its own. */
+  lease: LeaseMemory | undefined
+  /** Absent while the auth add-on is off. */
+  auth: AuthServices | undefined
+}
+
+/** The fronts beside the main thread; undefined where it is the only one. */
+export function makeFronts(config: Config, around: Surroundings): Fronts | undefined {
+  const { directory, parts, standing, lease, auth } = around
+  const { threads, connectionsMax, stageFolder, boundsMemory: bounds } = parts
+  if (bounds === undefined) return undefined
+  const { masterSeed, tokenEra, rootKeyDigest, shards } = directory
+  return new Fronts(
+    {
+      config,
+      masterSeed,
+      tokenEra,
+      rootKeyDigest,
+      shards,
+      connectionsMax,
+      stageFolder,
+      hasServerLog: parts.serverLog !== undefined,
+      auth: auth && { license: auth.license, mailOn: auth.mailOn },
+      standing: standing.memory,
+      lease: lease?.memory,
+      bounds,
+    },
+    { ...around, config, threads },
+  )
+}
+
 /** The fronts beside the main thread, which take requests on the same port (docs/adr/0045-fronts.md). */
 export class Fronts {
+  readonly #start: Omit<FrontStart, 'front'>
   readonly #parts: FrontsParts
   readonly #threads: FrontThread[] = []
-  #main: MainCallParts | undefined
   /** What hands them their connections. */
   #http: HttpServer | undefined
   #looks: NodeJS.Timeout | undefined
   #lost = false
 
-  constructor(parts: FrontsParts) {
+  constructor(start: Omit<FrontStart, 'front'>, parts: FrontsParts) {
+    this.#start = start
     this.#parts = parts
   }
 
   /** Starts them; returns when each knows what it must know to take requests. @throws Error when one does not start */
-  async start(main: MainCallParts): Promise<void> {
-    this.#main = main
-    const { config, start } = this.#parts
+  async start(): Promise<void> {
+    const { config, calls } = this.#parts
     for (let front = 1; front < config.fronts; front++) {
-      const thread = new FrontThread({ ...start, front }, (own) => mainCalls(main, own), {
-        failed: (front, error) => this.#lose(front, error),
-      })
-      this.#threads.push(thread)
+      const failed = (front: number, error: Error) => this.#lose(front, error)
+      this.#threads.push(new FrontThread({ ...this.#start, front }, calls, { failed }))
     }
-    const isOfNode = start.lease !== undefined
-    const shards = Array.from({ length: main.parts.shards.count }, (_none, shard) => shard)
-    const joined = await Promise.all(shards.map((shard) => this.#join(shard, main)))
+    const shards = Array.from({ length: this.#start.shards }, (_none, shard) => shard)
+    const joined = await Promise.all(shards.map((shard) => this.#join(shard)))
     // In a cluster, another node may have it.
-    if (!isOfNode && joined.flat().includes(false))
+    if (this.#start.lease === undefined && joined.flat().includes(false))
       throw new Error('A shard ended while the fronts were started')
     // Loading its code takes a thread longer than it may be silent later.
     this.#looks = setInterval(() => this.#look(), limits.shardLookMs)
@@ -54,9 +102,7 @@ export class Fronts {
 
   /** A shard has a new thread: all fronts are to talk to it. */
   join(shard: number): void {
-    const main = this.#main
-    if (main === undefined) return
-    this.#join(shard, main).catch((error: unknown) => {
+    this.#join(shard).catch((error: unknown) => {
       // It is asked again for the next thread, unless a front has ended.
       this.#parts.log.warn({ shard, err: error }, 'a front could not talk to the new thread of a shard')
     })
@@ -113,8 +159,8 @@ export class Fronts {
     await Promise.all(this.#threads.map((thread) => thread.close()))
   }
 
-  #join(shard: number, { parts }: MainCallParts): Promise<boolean[]> {
-    return Promise.all(this.#threads.map((thread) => thread.join(shard, parts.threads)))
+  #join(shard: number): Promise<boolean[]> {
+    return Promise.all(this.#threads.map((thread) => thread.join(shard, this.#parts.threads)))
   }
 
   /** Checks that each shows signs of life: the others wait for it whenever something is revoked. */

@@ -48,26 +48,35 @@ it('gives each front the outcomes of its own commands, the events that it watche
 it('has nobody wait for a front to process what was told before it joined', async () => {
   const memory = new ShardMemory()
   const frames = new FrontFrames(memory, new Watched())
-  const links = [0, 1].map((front) => {
-    const link = new ShardLink({
-      events: () => undefined,
-      notice: () => undefined,
-      unreadable: (error) => expect.fail(String(error)),
-    })
-    link.begin({ front, memory, post: () => undefined })
-    return link
-  })
+  const nothing = () => undefined
+  const failed = (error: unknown) => expect.fail(String(error))
+  const fronts = [0, 1].map((front) => ({
+    link: new ShardLink(
+      {
+        events: nothing,
+        notice: nothing,
+        learn: async () => {},
+        restarted: nothing,
+        ended: nothing,
+        unreadable: failed,
+      },
+      false,
+    ),
+    thread: { front, term: 0, memory, lease: undefined, post: nothing },
+  }))
+  for (const { thread } of fronts) memory.learns(thread.front)
+  const serve = (front: number) => fronts[front]?.link.join(fronts[front].thread, failed)
   // Messages take their time: a front that has nothing to ask serves before the first one is there.
   const onTheirWay: (() => void)[] = []
   const tellOf = (front: number) => (frame: FrontFrame) =>
-    void onTheirWay.push(() => links[front]?.receive(encodeOutcomes(frame)))
+    void onTheirWay.push(() => fronts[front]?.link.receive(fronts[front].thread, encodeOutcomes(frame)))
   frames.add(0, tellOf(0))
   const notices: Notice[] = [{ kind: 'storeBuilt' }]
   frames.tell({ outcomes: [], events: [], notices, figures: noFigures(), appended: false })
-  links[0]?.serve()
+  await serve(0)
   frames.add(1, tellOf(1))
-  links[1]?.serve()
-  const answered = new Promise((resolve) => links[0]?.send({ kind: 'agentHead', agent: 'a' }, resolve))
+  await serve(1)
+  const answered = new Promise((resolve) => fronts[0]?.link.send({ kind: 'agentHead', agent: 'a' }, resolve))
   frames.tell({
     outcomes: [[0, { kind: 'done' }]],
     events: [],

@@ -1,5 +1,5 @@
 import { limits } from '../../../base/limits/limits.js'
-import type { Ask } from '../../../dispatch/threads/shard-threads.js'
+import type { Ask } from '../../../dispatch/links/shard-link.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { ApiKeyChanges } from '../../../protocol/api-key-messages.js'
 import type { ApiKeys } from './api-keys.js'
@@ -25,15 +25,8 @@ export class ApiKeyUpkeep {
     this.#parts = parts
   }
 
-  /** Reads all keys and keeps them up to date from now on. @throws Error when they cannot be read */
-  async start(): Promise<void> {
-    const { shards } = this.#parts
-    await this.learn(KEY_SHARD, (command) => shards.askOne(KEY_SHARD, command))
-    this.keepUp()
-  }
-
-  /** Ends what expires and reports uses from now on, where the keys are known already. */
-  keepUp(): void {
+  /** Ends what expires and reports uses from now on. The keys are known: they are learnt from each thread of their shard. */
+  start(): void {
     const { keys, nowMs } = this.#parts
     this.#timers = [
       setInterval(() => keys.endExpired(nowMs()), limits.apiKeyExpiryMs),

@@ -116,7 +116,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     ],
     linked: true,
   },
-  // test/unit/server/shard-relay.test.ts
+  // test/unit/cluster/links/shard-relay.test.ts
   {
     name: 'an owner that does not wait until the other nodes know',
     changes: [

@@ -28,8 +28,7 @@ it('lets a front answer for as long as the owner says, and not while that has no
   })
   const place = { node: 'owner', incarnation: 1, host: '127.0.0.1', port: server.port }
   const own = { node: 'other', incarnation: 1, key }
-  const parts = { own, links: [], listener: { async learn() {}, restarted() {} } }
-  const peer = await PeerLink.connect(place, parts, { up() {}, stops() {}, ended() {} })
+  const peer = await PeerLink.connect(place, { own, links: [] }, { up() {}, stops() {}, ended() {} })
   try {
     await eventually(() => found.length === 4)
     expect(found).toEqual([false, false, false, false])

@@ -26,7 +26,6 @@ describe('the links of a front to other nodes', () => {
     if (address === null || typeof address === 'string') throw new Error('Expected a TCP address')
     const peers = new Peers({
       links: [],
-      listener: { learn: async () => {}, restarted: () => {} },
       log: createLogger('silent', 'test'),
     })
     const count = limits.linkTriesMax * 3

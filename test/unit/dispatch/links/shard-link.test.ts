@@ -1,6 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { ShardLink } from '../../../../src/dispatch/links/shard-link.js'
+import type { ShardConnection } from '../../../../src/dispatch/links/shard-connection.js'
+import { type Ask, ShardLink } from '../../../../src/dispatch/links/shard-link.js'
 import { decodeCommands, encodeOutcomes, type FrontFrame } from '../../../../src/protocol/frame.js'
 import type { Command } from '../../../../src/protocol/messages.js'
 import type { Notice } from '../../../../src/protocol/notices.js'
@@ -15,15 +16,40 @@ class Front {
   /** Numbers of the commands that it has sent. */
   readonly sent: number[] = []
   readonly link: ShardLink
+  /** To the thread that it talks to. */
+  readonly thread: ShardConnection
+  /** What it asks the thread before that serves it. */
+  readonly asks: Promise<Ask>
+  readonly #joined: Promise<boolean>
+  #learnt: () => void = () => {}
 
   constructor(front: number, memory: ShardMemory) {
-    this.link = new ShardLink({
-      events: (events) => this.happened.push(...events.map(({ seq }) => `event ${seq}`)),
-      notice: (notice) => this.happened.push(notice.kind),
-      unreadable: (error) => this.happened.push(String(error)),
-    })
+    const learning = new Promise<void>((resolve) => (this.#learnt = resolve))
+    let begins: (asks: Ask) => void = () => {}
+    this.asks = new Promise((resolve) => (begins = resolve))
+    this.link = new ShardLink(
+      {
+        events: (events) => this.happened.push(...events.map(({ seq }) => `event ${seq}`)),
+        notice: (notice) => this.happened.push(notice.kind),
+        async learn(asks) {
+          begins(asks)
+          await learning
+        },
+        restarted: () => undefined,
+        ended: () => this.happened.push('ended'),
+        unreadable: (error) => this.happened.push(String(error)),
+      },
+      false,
+    )
     const post = (frame: ArrayBuffer) => this.sent.push(...decodeCommands(frame).map(([id]) => id))
-    this.link.begin({ front, memory, post })
+    this.thread = { front, term: 0, memory, lease: undefined, post }
+    this.#joined = this.link.join(this.thread, (reason) => this.happened.push(reason))
+  }
+
+  /** It has learnt what it must know: the thread serves it. */
+  async serve(): Promise<void> {
+    this.#learnt()
+    expect(await this.#joined).toBe(true)
   }
 
   /** Sends a command; gives its number. */
@@ -37,7 +63,8 @@ class Front {
   }
 
   take(frame: Partial<FrontFrame> & { told: number }): void {
-    this.link.receive(encodeOutcomes({ outcomes: [], events: [], notices: [], appended: false, ...frame }))
+    const whole = { outcomes: [], events: [], notices: [], appended: false, ...frame }
+    this.link.receive(this.thread, encodeOutcomes(whole))
   }
 }
 
@@ -45,12 +72,12 @@ let memory: ShardMemory
 let asking: Front
 let other: Front
 
-beforeEach(() => {
+beforeEach(async () => {
   memory = new ShardMemory()
   asking = new Front(0, memory)
   other = new Front(1, memory)
-  asking.link.serve()
-  other.link.serve()
+  await asking.serve()
+  await other.serve()
 })
 
 describe('an answer that was overtaken by what its shard told next', () => {
@@ -85,15 +112,13 @@ describe('the answer to a commit that fronts must know of', () => {
   it('is lost where nobody says any more how far they are, and holds up no later thread', async () => {
     const asked = await asking.ask()
     asking.take({ notices: [gone], outcomes: [[asked, { kind: 'done' }]], told: 1 })
-    let ended = false
-    asking.link.end(() => (ended = true))
+    asking.link.end(asking.thread)
     await turn()
-    expect(ended).toBe(false)
-    asking.link.cut()
-    expect(ended).toBe(true)
-    expect(asking.happened).toEqual(['apiKeysChanged', 'unavailable'])
-    asking.link.begin({ front: 0, memory: new ShardMemory(), post: () => undefined })
-    asking.link.serve()
+    expect(asking.happened).toEqual(['apiKeysChanged'])
+    asking.link.abandon(asking.thread)
+    expect(asking.happened).toEqual(['apiKeysChanged', 'unavailable', 'ended'])
+    const next = { ...asking.thread, memory: new ShardMemory(), isOver: false }
+    expect(await asking.link.join(next, (reason) => asking.happened.push(reason))).toBe(true)
     expect(asking.link.serving).toBe(true)
   })
 
@@ -116,7 +141,7 @@ describe('the answer to a commit that fronts must know of', () => {
     const id = await asking.ask()
     asking.take({ notices: [gone], outcomes: [[id, { kind: 'done' }]], told: 1 })
     expect(asking.happened).toEqual(['apiKeysChanged'])
-    other.link.end(() => other.happened.push('ended'))
+    other.link.end(other.thread)
     await turn()
     expect(other.happened).toEqual(['ended'])
     expect(asking.happened).toEqual(['apiKeysChanged', 'done'])
@@ -126,7 +151,7 @@ describe('the answer to a commit that fronts must know of', () => {
     const id = await asking.ask()
     await asking.ask()
     asking.take({ notices: [gone], outcomes: [[id, { kind: 'done' }]], told: 1 })
-    asking.link.end(() => asking.happened.push('ended'))
+    asking.link.end(asking.thread)
     expect(asking.link.serving).toBe(false)
     expect(asking.happened).toEqual(['apiKeysChanged'])
     other.take({ notices: [gone], told: 1 })
@@ -148,16 +173,17 @@ describe('a thread in place of one that died', () => {
     for (const front of [0, 1]) next.learns(front)
     const [serving, learning] = [new Front(0, next), new Front(1, next)]
     expect(serving.link.send(read, () => undefined)).toMatchObject({ code: 'unavailable' })
-    serving.link.serve()
+    await serving.serve()
     const id = await serving.ask()
     serving.take({ outcomes: [[id, { kind: 'done' }]], told: 0 })
     expect(serving.happened).toEqual([])
-    const learnt = learning.link.learn(read)
+    const asks = await learning.asks
+    const learnt = asks(read)
     await turn()
     learning.take({ outcomes: [[learning.sent[0] ?? -1, { kind: 'done' }]], told: 0 })
     expect(await learnt).toEqual({ kind: 'done' })
     expect(serving.happened).toEqual([])
-    learning.link.serve()
+    await learning.serve()
     await next.untilTaken(0)
     await turn()
     expect(serving.happened).toEqual(['done'])

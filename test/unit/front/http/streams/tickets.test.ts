@@ -111,7 +111,7 @@ describe('tickets of a process that has ended', () => {
 describe('a ticket of another node of a cluster', () => {
   it('is answered 503 while that node cannot be reached, since it keeps it over its restart', async () => {
     const log = createLogger('silent', 'test')
-    const peers = new Peers({ links: [], listener: { learn: async () => {}, restarted() {} }, log })
+    const peers = new Peers({ links: [], log })
     const apiKeys = new ApiKeys(() => {})
     const tickets = routedTickets(new Tickets(() => nowMs, 1), { node: 'a', apiKeys, peers, failed() {} })
     const own = String(await tickets.issue(key))

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Command } from '../../../src/protocol/messages.js'
-import { ApiKeys } from '../../../src/front/http/auth/api-keys.js'
-import { standingsBy } from '../../../src/server/standings.js'
-import { TestShard } from '../../support/shard/shard.js'
+import type { Command } from '../../../../../src/protocol/messages.js'
+import { ApiKeys } from '../../../../../src/front/http/auth/api-keys.js'
+import { standingsBy } from '../../../../../src/front/http/auth/standings.js'
+import { TestShard } from '../../../../support/shard/shard.js'
 
 let shard: TestShard
 beforeEach(() => {
@@ -22,7 +22,7 @@ it('is valid for a key that another node has just made, until that is deleted', 
     leaseRefusal: () => undefined,
   }
   // A front that has been told of no key yet.
-  const standings = standingsBy({ agentId: 'default' }, { shards, apiKeys: new ApiKeys(() => {}) })
+  const standings = standingsBy('default', { shards, apiKeys: new ApiKeys(() => {}) })
   expect(await standings([keyId])).toEqual([{ principal: keyId, valid: true }])
   shard.ask({ kind: 'apiKeyDelete', keyId, maker: 'root', options: {} })
   expect(await standings([keyId])).toEqual([{ principal: keyId, valid: false }])

@@ -1,12 +1,11 @@
-import { organismNamespace, rootNamespace } from '../auth/namespace.js'
-import { systemClock } from '../base/clock.js'
-import { statusOf, type Refusal } from '../base/errors.js'
-import type { Shards } from '../dispatch/links/shards.js'
-import { KEY_SHARD } from '../front/http/auth/api-key-upkeep.js'
-import { isExpired, type ApiKeys } from '../front/http/auth/api-keys.js'
-import type { Standing } from '../protocol/proposal-messages.js'
-import { unexpected } from '../front/routes/answers.js'
-import type { Config } from '../settings/config.js'
+import { organismNamespace, rootNamespace } from '../../../auth/namespace.js'
+import { systemClock } from '../../../base/clock.js'
+import { statusOf, type Refusal } from '../../../base/errors.js'
+import type { Shards } from '../../../dispatch/links/shards.js'
+import { KEY_SHARD } from './api-key-upkeep.js'
+import { isExpired, type ApiKeys } from './api-keys.js'
+import type { Standing } from '../../../protocol/proposal-messages.js'
+import { unexpected } from '../../routes/answers.js'
 
 /** What standings are looked up in. */
 interface Sources {
@@ -21,7 +20,7 @@ interface Sources {
  * result is the refusal of a shard where that cannot be said now.
  */
 export function standingsBy(
-  { agentId }: Pick<Config, 'agentId'>,
+  agentId: string,
   { shards, apiKeys }: Pick<Sources, 'shards' | 'apiKeys'>,
 ): (principals: readonly string[]) => Promise<Standing[] | Refusal> {
   return async (principals) => {

@@ -1,10 +1,10 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
-import { assert } from '../base/assert.js'
-import { refuse } from '../base/errors.js'
-import { machineClock } from '../base/machine-clock.js'
-import type { ShardThreads } from '../dispatch/threads/shard-threads.js'
-import { encodeLate } from '../cluster/links/framing.js'
-import type { Link } from '../cluster/links/link.js'
+import { assert } from '../../base/assert.js'
+import { refuse } from '../../base/errors.js'
+import { machineClock } from '../../base/machine-clock.js'
+import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
+import { encodeLate } from './framing.js'
+import type { Link } from './link.js'
 import {
   countOf,
   encodeOutcomes,
@@ -12,9 +12,9 @@ import {
   toldOf,
   type FrontFrame,
   type LateFrame,
-} from '../protocol/frame.js'
-import type { ToFront } from '../protocol/link-messages.js'
-import type { ShardMemory } from '../protocol/shard-memory.js'
+} from '../../protocol/frame.js'
+import type { ToFront } from '../../protocol/link-messages.js'
+import type { ShardMemory } from '../../protocol/shard-memory.js'
 
 /** What a relay is made of. */
 interface RelayParts {
