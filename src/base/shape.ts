@@ -47,3 +47,11 @@ export function members<Found extends object>(checks: {
     return all.every(([name, check]) => check(own.get(name)))
   }
 }
+
+/**
+ * A message of a union, by its kind: whoever sends it was compiled together with this code, so that it is what its kind
+ * says.
+ */
+export function hasKind<Message extends { kind: string }>(value: unknown): value is Message {
+  return typeof value === 'object' && value !== null && 'kind' in value && isText(value.kind)
+}

@@ -1,15 +1,5 @@
 import { MessagePort } from 'node:worker_threads'
-import {
-  isBytes,
-  isFlag,
-  isNumber,
-  isText,
-  listOf,
-  members,
-  oneOf,
-  optional,
-  type Check,
-} from '../base/shape.js'
+import { hasKind, isBytes, isNumber, isText, listOf, members, optional, type Check } from '../base/shape.js'
 
 /*
  * What a shard's thread and the thread of the cluster's log say to each other (docs/adr/0044-cluster-log.md), by a port of
@@ -182,84 +172,5 @@ export const noClusterFigures: Readonly<ClusterLogFigures> = {
   connections: 0,
 }
 
-export const isClusterLogFigures = members<ClusterLogFigures>({
-  appends: isNumber,
-  appendSecs: isNumber,
-  fenced: isNumber,
-  unknown: isNumber,
-  connections: isNumber,
-})
-
-const isState: Check<Uint8Array | null> = (value) => value === null || isBytes(value)
-const isPart = members<SegmentPart>({ blocks: isBytes, state: isState })
-const isName = members<SegmentName>({ segment: isNumber, hash: isBytes })
-const isNameOrNone: Check<SegmentName | null> = (value) => value === null || isName(value)
-
-/** Of a union, the check of each kind. */
-function anyOf<Found>(...checks: readonly Check<Found>[]): Check<Found> {
-  return (value): value is Found => checks.some((check) => check(value))
-}
-
-type Asked<Kind extends LogRequest['kind']> = Extract<LogRequest, { kind: Kind }>
-type Answered<Kind extends LogAnswer['kind']> = Extract<LogAnswer, { kind: Kind }>
-
-export const isLogRequest: Check<LogRequest> = anyOf<LogRequest>(
-  members<Asked<'append'>>({
-    kind: oneOf('append'),
-    before: isName,
-    after: isName,
-    header: isText,
-    parts: listOf(isPart),
-    rewrites: listOf(
-      members<SegmentRewrite>({ segment: isNumber, part: isNumber, hash: isBytes, blocks: isBytes }),
-    ),
-  }),
-  members<Asked<'read'>>({
-    kind: oneOf('read'),
-    after: members<{ segment: number; part: number }>({ segment: isNumber, part: isNumber }),
-    rows: isNumber,
-  }),
-  members<Asked<'lastCheckpoint'>>({ kind: oneOf('lastCheckpoint') }),
-  members<Asked<'checkpointPart'>>({ kind: oneOf('checkpointPart'), segment: isNumber, part: isNumber }),
-  members<Asked<'putCheckpoint'>>({
-    kind: oneOf('putCheckpoint'),
-    segment: isNumber,
-    part: isNumber,
-    state: isBytes,
-  }),
-  members<Asked<'known'>>({ kind: oneOf('known') }),
-  members<Asked<'confirm'>>({
-    kind: oneOf('confirm'),
-    there: isNameOrNone,
-    durable: isNameOrNone,
-  }),
-  members<Asked<'isAlive'>>({ kind: oneOf('isAlive'), node: isText, incarnation: isNumber }),
-)
-
-export const isLogAnswer: Check<LogAnswer> = anyOf<LogAnswer>(
-  members<Answered<'appended'>>({
-    kind: oneOf('appended'),
-    became: oneOf('durable', 'fenced', 'lost', 'unknown'),
-    reason: isText,
-  }),
-  members<Answered<'rows'>>({
-    kind: oneOf('rows'),
-    rows: listOf(
-      members<SegmentRow>({
-        segment: isNumber,
-        part: isNumber,
-        hash: isBytes,
-        header: isText,
-        blocks: isBytes,
-        state: isState,
-      }),
-    ),
-  }),
-  members<Answered<'lastCheckpoint'>>({ kind: oneOf('lastCheckpoint'), head: isState, stateBytes: isNumber }),
-  members<Answered<'checkpointPart'>>({ kind: oneOf('checkpointPart'), state: isState }),
-  members<Answered<'kept'>>({ kind: oneOf('kept') }),
-  members<Answered<'known'>>({ kind: oneOf('known'), segment: isNumber, loss: isText }),
-  members<Answered<'confirmed'>>({ kind: oneOf('confirmed'), isThere: isFlag }),
-  members<Answered<'isAlive'>>({ kind: oneOf('isAlive'), alive: isFlag }),
-  members<Answered<'failed'>>({ kind: oneOf('failed'), reason: isText }),
-)
+export const isLogRequest: Check<LogRequest> = hasKind
+export const isLogAnswer: Check<LogAnswer> = hasKind

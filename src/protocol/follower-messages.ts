@@ -1,5 +1,5 @@
-import { isBytes, isFlag, isNumber, isText, members, oneOf, optional, type Check } from '../base/shape.js'
-import { isShardLine, type ShardLine } from './cluster-log-messages.js'
+import { hasKind, isBytes, isNumber, isText, members, type Check } from '../base/shape.js'
+import type { ShardLine } from './cluster-log-messages.js'
 
 /* What the main thread of a node and the thread that follows the logs of shards say to each other. */
 
@@ -31,15 +31,7 @@ export type FollowerOrder =
   /** Close all of them and end. */
   | { kind: 'stop' }
 
-type Order<Kind extends FollowerOrder['kind']> = Extract<FollowerOrder, { kind: Kind }>
-
-const isFollow = members<Order<'follow'>>({ kind: oneOf('follow'), path: isText, line: isShardLine })
-const isRelease = members<Order<'release'>>({ kind: oneOf('release'), shard: isNumber })
-const isRemove = members<Order<'remove'>>({ kind: oneOf('remove'), path: isText })
-const isStop = members<Order<'stop'>>({ kind: oneOf('stop') })
-
-export const isFollowerOrder = (value: unknown): value is FollowerOrder =>
-  isFollow(value) || isRelease(value) || isRemove(value) || isStop(value)
+export const isFollowerOrder: Check<FollowerOrder> = hasKind
 
 /** What it tells. */
 export type FollowerTold =
@@ -66,22 +58,4 @@ export type FollowerTold =
   /** A store is closed. */
   | { kind: 'released'; shard: number }
 
-type Told<Kind extends FollowerTold['kind']> = Extract<FollowerTold, { kind: Kind }>
-
-const isAtEnd = members<Told<'atEnd'>>({
-  kind: oneOf('atEnd'),
-  shard: isNumber,
-  segment: isNumber,
-  owner: isText,
-  incarnation: isNumber,
-  isClosed: isFlag,
-  isOwned: isFlag,
-  ageMs: isNumber,
-})
-const isBuilt = members<Told<'built'>>({ kind: oneOf('built'), shard: isNumber, place: optional(isText) })
-const isLost = members<Told<'lost'>>({ kind: oneOf('lost'), shard: isNumber, reason: isText })
-const isFailed = members<Told<'failed'>>({ kind: oneOf('failed'), shard: isNumber, reason: isText })
-const isReleased = members<Told<'released'>>({ kind: oneOf('released'), shard: isNumber })
-
-export const isFollowerTold = (value: unknown): value is FollowerTold =>
-  isAtEnd(value) || isBuilt(value) || isLost(value) || isFailed(value) || isReleased(value)
+export const isFollowerTold: Check<FollowerTold> = hasKind

@@ -1,3 +1,5 @@
+import { hasKind, type Check } from '../base/shape.js'
+
 /*
  * What two nodes say to each other over a link, beside frames of shards (docs/adr/0047-links.md). Each front of a
  * node is one of the shards that the other node owns. Both run the same version of the program, which the first message says, so
@@ -30,7 +32,7 @@ export type ToOwner =
   | { kind: 'call'; message: unknown }
 
 /** Whether a message is of such a front; of the same version, so it is what it says. */
-export const isToOwner = (value: unknown): value is ToOwner => hasKind(value)
+export const isToOwner: Check<ToOwner> = hasKind
 
 /** What an owner of shards says. */
 export type ToFront =
@@ -54,8 +56,4 @@ export type ToFront =
   | { kind: 'call'; message: unknown }
 
 /** The same of the owner. */
-export const isToFront = (value: unknown): value is ToFront => hasKind(value)
-
-function hasKind(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && 'kind' in value && typeof value.kind === 'string'
-}
+export const isToFront: Check<ToFront> = hasKind

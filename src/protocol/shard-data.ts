@@ -1,6 +1,16 @@
-import { MessagePort } from 'node:worker_threads'
+import type { MessagePort } from 'node:worker_threads'
 import type { LockoutPolicy } from '../auth/lockout.js'
-import { isBytes, isFlag, isNumber, isText, members, oneOf, optional, type Check } from '../base/shape.js'
+import {
+  hasKind,
+  isBytes,
+  isFlag,
+  isNumber,
+  isText,
+  members,
+  oneOf,
+  optional,
+  type Check,
+} from '../base/shape.js'
 import type { AuthRules } from './auth-messages.js'
 import { areClusterLines, type ClusterLines } from './cluster-log-messages.js'
 import type { ShardSettings } from './messages.js'
@@ -68,11 +78,7 @@ export const isShardWorkerData: Check<ShardWorkerData> = members<ShardWorkerData
 })
 
 /** Whether a message to a shard worker is that it talks to one more front. */
-export const isFrontJoins: Check<FrontJoins> = members<FrontJoins>({
-  kind: oneOf('front'),
-  front: isNumber,
-  port: (value): value is MessagePort => value instanceof MessagePort,
-})
+export const isFrontJoins: Check<FrontJoins> = hasKind
 
 /** Whether a message of a shard worker is its first. */
-export const isShardReady: Check<ShardReady> = members<ShardReady>({ kind: oneOf('ready'), term: isNumber })
+export const isShardReady: Check<ShardReady> = hasKind

@@ -2,7 +2,6 @@ import { MessageChannel, Worker } from 'node:worker_threads'
 import { workerEntry } from '../../base/worker-entry.js'
 import {
   endLog,
-  isClusterLogFigures,
   noClusterFigures,
   type ClusterLines,
   type ClusterLogFigures,
@@ -36,9 +35,7 @@ export class ClusterLogThread {
       name: 'cluster-log',
     })
     let failure: Error | undefined
-    this.#worker.on('message', (told: unknown) => {
-      if (isClusterLogFigures(told)) this.#figures = told
-    })
+    this.#worker.on('message', (figures: ClusterLogFigures) => (this.#figures = figures))
     this.#worker.on('error', (error: Error) => (failure = error))
     this.#ended = new Promise((resolve) => {
       this.#worker.once('exit', (code) => {
