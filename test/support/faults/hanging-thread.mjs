@@ -12,8 +12,8 @@ import { syncBuiltinESMExports } from 'node:module'
 import { isMainThread, workerData } from 'node:worker_threads'
 import zlib from 'node:zlib'
 
-/** It is handed the seed alone. */
-const isFollower = Object.keys(workerData ?? {}).join() === 'masterSeed'
+/** No other thread is handed the length of the lease. */
+const isFollower = workerData?.leaseMs !== undefined
 /** How a thread is called in the file. */
 const own = isFollower ? 'follower' : `${workerData?.settings?.shard}`
 
