@@ -1,5 +1,7 @@
 /*
- * JSON as verifiers read it (docs/FORMAT.md, JSON): text that two parsers could read as two values is refused.
+ * JSON as verifiers read it (docs/FORMAT.md, JSON): text that two parsers could read as two values is refused. The server
+ * reads with another scanner (src/strand/json-scanner.ts), on purpose: what one of them wrongly takes, the other finds, and
+ * this one runs without Node.
  */
 
 /** Levels of arrays and objects in a body. */

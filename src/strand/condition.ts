@@ -2,7 +2,8 @@ import { assert } from '../base/assert.js'
 import { asBuffer } from '../base/bytes.js'
 import { storedSteps } from './field-path.js'
 import { canonicalJson } from './json.js'
-import { Fields, type Span } from './json-fields.js'
+import { Fields } from './json-fields.js'
+import type { Span } from './json-scanner.js'
 
 /** Comparisons that a query's `where` and a row policy can make. */
 export const operators = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists'] as const

@@ -14,7 +14,8 @@ import {
 import { asBuffer } from '../base/bytes.js'
 import { refuse, type Refusal } from '../base/errors.js'
 import { limits } from '../base/limits/limits.js'
-import { brokenJson, isDigit, isJsonSpace, numberEnd } from './json.js'
+import { brokenJson } from './json.js'
+import { isDigit, numberEnd, spaceEnd } from './json-scanner.js'
 
 /**
  * The refusal of a whole body: that it is no JSON (`readJson`), together with the line and the column where it goes wrong.
@@ -59,7 +60,7 @@ function firstFault(bytes: Buffer): JsonFault | undefined {
   const open: number[] = []
   let next: keyof typeof needs = 'value'
   for (let at = 0; ;) {
-    while (isJsonSpace(bytes[at])) at += 1
+    at = spaceEnd(bytes, at)
     const byte = bytes[at]
     if (byte === undefined) return next === 'end' ? undefined : { at, needs: needs[next] }
     if (byte === open.at(-1) && closes.has(next)) {

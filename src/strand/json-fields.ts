@@ -1,24 +1,11 @@
-import {
-  BACKSLASH,
-  BRACE_CLOSE,
-  BRACE_OPEN,
-  BRACKET_CLOSE,
-  BRACKET_OPEN,
-  COMMA,
-  QUOTE,
-} from '../base/ascii.js'
+import { BRACE_OPEN, BRACKET_CLOSE, BRACKET_OPEN, COMMA, QUOTE } from '../base/ascii.js'
+import { itemEnd, type Span, stringEnd } from './json-scanner.js'
 
 /*
  * Finds members of canonical JSON (RFC 8785) by their paths without parsing it. Parsing a mebibyte of JSON takes from 3
  * to 400 ms, depending on its shape; this takes about one. The result is a place in the bytes: in canonical texts,
  * equal values have equal bytes, and no others have.
  */
-
-/** Where a value is in the bytes: from its first byte to the one after its last. */
-export interface Span {
-  from: number
-  to: number
-}
 
 /** A step of the paths that are looked for, and the steps after it. */
 interface Step {
@@ -79,12 +66,12 @@ interface Wanted {
 function passValue(text: Buffer, from: number, wanted: Wanted): number {
   const { ends, members } = wanted.step
   const whole = ends.length > 0
-  let to = from
   const inner = whole && wanted.last ? { ...wanted, last: false } : wanted
-  if (members.size === 0) to = endOfValue(text, from)
-  else if (text[from] === BRACE_OPEN) to = passObject(text, from, inner)
-  else if (text[from] === BRACKET_OPEN) to = passList(text, from, inner)
-  else to = endOfValue(text, from)
+  const opening = members.size === 0 ? undefined : text[from]
+  let to: number
+  if (opening === BRACE_OPEN) to = passObject(text, from, inner)
+  else if (opening === BRACKET_OPEN) to = passList(text, from, inner)
+  else to = itemEnd(text, from)
   for (const end of ends) wanted.found[end] = { from, to }
   return to
 }
@@ -93,12 +80,12 @@ function passObject(text: Buffer, from: number, { step, found, last }: Wanted): 
   let left = step.members.size
   let at = from + 1
   while (text[at] === QUOTE) {
-    const keyEnd = endOfString(text, at)
+    const keyEnd = stringEnd(text, at)
     const member = step.lengths.has(keyEnd - at)
       ? step.members.get(text.toString('latin1', at, keyEnd))
       : undefined
     // A colon follows the key.
-    if (member === undefined) at = endOfValue(text, keyEnd + 1)
+    if (member === undefined) at = itemEnd(text, keyEnd + 1)
     else {
       left--
       at = passValue(text, keyEnd + 1, { step: member, found, last: last && left === 0 })
@@ -115,7 +102,7 @@ function passList(text: Buffer, from: number, { step, found, last }: Wanted): nu
   for (let place = 0; text[at] !== BRACKET_CLOSE && at < text.length; place++) {
     if (left === 0) return last ? at : endOfNested(text, at)
     const item = step.items.get(place)
-    if (item === undefined) at = endOfValue(text, at)
+    if (item === undefined) at = itemEnd(text, at)
     else {
       left--
       at = passValue(text, at, { step: item, found, last: last && left === 0 })
@@ -125,42 +112,9 @@ function passList(text: Buffer, from: number, { step, found, last }: Wanted): nu
   return at + 1
 }
 
-function endOfValue(text: Buffer, from: number): number {
-  const first = text[from]
-  if (first === QUOTE) return endOfString(text, from)
-  if (first === BRACE_OPEN || first === BRACKET_OPEN) return endOfNested(text, from + 1)
-  let at = from
-  for (; at < text.length; at++) {
-    const byte = text[at]
-    if (byte === COMMA || byte === BRACE_CLOSE || byte === BRACKET_CLOSE) break
-  }
-  return at
-}
-
 /** The place after the bracket that ends the object or list in which `from` is. */
 function endOfNested(text: Buffer, from: number): number {
-  let depth = 1
-  let at = from
-  while (depth > 0 && at < text.length) {
-    const byte = text[at]
-    if (byte === QUOTE) {
-      at = endOfString(text, at)
-      continue
-    }
-    if (byte === BRACE_OPEN || byte === BRACKET_OPEN) depth++
-    else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) depth--
-    at++
-  }
-  return at
-}
-
-/** The place after the quote that ends the string which begins at `from`. */
-function endOfString(text: Buffer, from: number): number {
-  let at = from + 1
-  for (; at < text.length; at++) {
-    const byte = text[at]
-    if (byte === QUOTE) return at + 1
-    if (byte === BACKSLASH) at++
-  }
-  return at
+  let at = itemEnd(text, from)
+  while (text[at] === COMMA) at = itemEnd(text, at + 1)
+  return at + 1
 }

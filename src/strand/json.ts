@@ -1,24 +1,10 @@
-import {
-  BACKSLASH,
-  BRACE_CLOSE,
-  BRACE_OPEN,
-  BRACKET_CLOSE,
-  BRACKET_OPEN,
-  COLON,
-  DOT,
-  LOWER_E,
-  MINUS,
-  NINE,
-  PLUS,
-  QUOTE,
-  UPPER_E,
-  ZERO,
-} from '../base/ascii.js'
+import { BRACE_CLOSE, BRACE_OPEN, BRACKET_CLOSE, BRACKET_OPEN, COLON, MINUS, QUOTE } from '../base/ascii.js'
 import { isAscii, isUtf8 } from 'node:buffer'
 import canonicalize from 'canonicalize'
 import { assert } from '../base/assert.js'
 import { asBuffer } from '../base/bytes.js'
 import { type Refusal, refuse } from '../base/errors.js'
+import { isDigit, numberEnd, spaceEnd, type Span, stringEnd } from './json-scanner.js'
 
 /**
  * Reads JSON bytes as strictly as docs/FORMAT.md, Body, asks: no duplicate keys, lone surrogates, `__proto__` keys, NUL
@@ -40,19 +26,19 @@ export function readJson(
   depthMax: number,
   { canonical = false, largeAsText = false }: { canonical?: boolean; largeAsText?: boolean } = {},
 ): { value: unknown } | Refusal {
-  const buffer = largeAsText ? quoteLarge(asBuffer(bytes)) : asBuffer(bytes)
+  const buffer = asBuffer(bytes)
   const ascii = isAscii(buffer)
   if (!ascii && !isUtf8(buffer)) return isUtf16(buffer) ? utf16Given : invalid('Expected UTF-8')
-  const tokens = scan(buffer, { depthMax, canonical })
+  const tokens = scan(buffer, { depthMax, canonical, largeAsText })
   if (typeof tokens === 'string') return invalid(tokens)
-  const text = buffer.toString(ascii ? 'latin1' : 'utf8')
+  const text = quoted(buffer, tokens.large, ascii ? 'latin1' : 'utf8')
   const parsed = parse(text)
   if (parsed === undefined) return isUtf16(buffer) ? utf16Given : brokenJson
   const members = countMembers(parsed.value)
   if (Number.isNaN(members)) return invalid('Expected every number to be finite as a double')
   if (members !== tokens.colons) return invalid('Expected no duplicate keys')
   // UTF-8 has no lone surrogates, and raw NUL is not JSON, so only an escape can produce either.
-  if (tokens.escapes || text.includes('__proto__')) {
+  if (text.includes('\\') || text.includes('__proto__')) {
     const fault = textFault(parsed.value)
     if (fault !== undefined) return invalid(fault)
   }
@@ -104,116 +90,60 @@ const SAFE_DIGITS = 15
 
 interface Tokens {
   colons: number
-  /** Whether any string contains a backslash. */
-  escapes: boolean
+  /** The integers that become strings. */
+  large: Span[]
 }
 
 /** The lexical pass. It need not refuse bad grammar, since the parser does, but must not loop on it. */
 function scan(
   bytes: Buffer,
-  { depthMax, canonical }: { depthMax: number; canonical: boolean },
+  { depthMax, canonical, largeAsText }: { depthMax: number; canonical: boolean; largeAsText: boolean },
 ): Tokens | string {
+  const large: Span[] = []
   let colons = 0
   let depth = 0
-  let escapes = false
   let at = 0
   while (at < bytes.length) {
-    const byte = bytes[at++]
+    const byte = bytes[at]
     if (byte === QUOTE) {
-      while (at < bytes.length && bytes[at] !== QUOTE) {
-        if (bytes[at] === BACKSLASH) {
-          escapes = true
-          at += 1
-        }
-        at += 1
-      }
-      at += 1
-    } else if (byte === COLON) colons += 1
+      at = stringEnd(bytes, at)
+      continue
+    }
+    if (byte === MINUS || isDigit(byte)) {
+      const from = at
+      at = numberEnd(bytes, from + 1)
+      if (at - from <= SAFE_DIGITS || canonical) continue
+      const literal = bytes.toString('latin1', from, at)
+      if (!isUnsafeInteger(literal)) continue
+      if (!largeAsText || !isWritten(literal) || bytes[spaceEnd(bytes, at)] === COLON)
+        return 'Expected integers within -(2^53-1) and 2^53-1: send larger ones as strings'
+      large.push({ from, to: at })
+      continue
+    }
+    if (byte === COLON) colons += 1
     else if (byte === BRACE_OPEN || byte === BRACKET_OPEN) {
       depth += 1
       if (depth > depthMax) return `Expected at most ${depthMax} levels of nesting`
     } else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) depth -= 1
-    else if (byte === MINUS || isDigit(byte)) {
-      const end = numberEnd(bytes, at)
-      const isLong = !canonical && end - at >= SAFE_DIGITS
-      if (isLong && isUnsafeInteger(bytes.toString('latin1', at - 1, end))) {
-        return 'Expected integers within -(2^53-1) and 2^53-1: send larger ones as strings'
-      }
-      at = end
-    }
+    at += 1
   }
-  return { colons, escapes }
+  return { colons, large }
 }
 
-/**
- * Puts quotes around integer literals beyond ±(2^53-1) where a value is allowed. It makes no invalid JSON valid: names
- * of members are left as they are, and so is whatever is not a number by RFC 8259.
- */
-function quoteLarge(bytes: Buffer): Buffer {
-  const parts: Buffer[] = []
-  let from = 0
-  for (let at = 0; at < bytes.length;) {
-    const byte = bytes[at]
-    if (byte === QUOTE) at = stringEnd(bytes, at)
-    else if (byte === MINUS || isDigit(byte)) {
-      const end = numberEnd(bytes, at + 1)
-      const isLong = end - at > SAFE_DIGITS
-      const literal = isLong ? bytes.toString('latin1', at, end) : ''
-      if (isLong && isWritten(literal) && isUnsafeInteger(literal) && !isName(bytes, end)) {
-        parts.push(bytes.subarray(from, at), Buffer.from(`"${literal}"`))
-        from = end
-      }
-      at = end
-    } else at += 1
+/** The text with quotes around the large integers. It makes no invalid JSON valid: none of them is a name. */
+function quoted(bytes: Buffer, large: readonly Span[], encoding: 'latin1' | 'utf8'): string {
+  let text = ''
+  let at = 0
+  for (const { from, to } of large) {
+    text += `${bytes.toString(encoding, at, from)}"${bytes.toString(encoding, from, to)}"`
+    at = to
   }
-  return parts.length === 0 ? bytes : Buffer.concat([...parts, bytes.subarray(from)])
+  return text + bytes.toString(encoding, at)
 }
 
 /** Whether an integer is written as in JSON: without leading zeros. */
 function isWritten(literal: string): boolean {
   return /^-?[1-9]/.test(literal)
-}
-
-/** Where the string that begins at `start` has ended. */
-function stringEnd(bytes: Buffer, start: number): number {
-  let at = start + 1
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
-  return at + 1
-}
-
-function isName(bytes: Buffer, end: number): boolean {
-  let at = end
-  while (isJsonSpace(bytes[at])) at += 1
-  return bytes[at] === COLON
-}
-
-/** White space between tokens (RFC 8259, 2). */
-export function isJsonSpace(byte: number | undefined): boolean {
-  return byte === 0x20 || byte === 0x09 || byte === 0x0a || byte === 0x0d
-}
-
-/** An ASCII digit. */
-export function isDigit(byte: number | undefined): boolean {
-  return byte !== undefined && byte >= ZERO && byte <= NINE
-}
-
-/** Where the run of number characters that continues at `at` ends. */
-export function numberEnd(bytes: Buffer, at: number): number {
-  let end = at
-  for (; end < bytes.length; end += 1) {
-    const byte = bytes[end]
-    if (
-      !isDigit(byte) &&
-      byte !== DOT &&
-      byte !== LOWER_E &&
-      byte !== UPPER_E &&
-      byte !== MINUS &&
-      byte !== PLUS
-    ) {
-      break
-    }
-  }
-  return end
 }
 
 /** Every integer above 2^53-1 is read as a double of at least 2^53, so the double shows it. */

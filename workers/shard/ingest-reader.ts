@@ -3,7 +3,7 @@ import { limits } from '../../src/base/limits/limits.js'
 import type { Refusal } from '../../src/base/errors.js'
 import type { CommandOf } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
-import { agentMember } from '../../src/wire/agent-member.js'
+import { isBlank, memberText } from '../../src/strand/json-scanner.js'
 import { draftOf, faulty, isObject, readBareDraft, type DraftRules } from '../commands/drafts.js'
 import type { ReadLine } from './ingest-judge.js'
 import { onceKey } from './written-once.js'
@@ -55,12 +55,7 @@ function nameOf(command: IngestChunk, bytes: Uint8Array): string {
 
 /** The agent that keeps a line which the strict rules refuse: the one that the front thread found in it. */
 function keptWith({ mode }: IngestChunk, bytes: Uint8Array): string {
-  return mode === 'keep' ? (agentMember(withoutLineFeed(bytes)) ?? '') : ''
-}
-
-function withoutLineFeed(bytes: Uint8Array): Buffer {
-  const line = asBuffer(bytes)
-  return line.at(-1) === 0x0a ? line.subarray(0, -1) : line
+  return mode === 'keep' ? (memberText(asBuffer(bytes), 'agent') ?? '') : ''
 }
 
 /** The bytes of a line and its number. */
@@ -103,7 +98,7 @@ export function readLine(
   const { agent: named, lineNumbers } = command
   if (refusal !== undefined) return { line, agent: named, bytes, draft: refusal }
   if (lineNumbers === undefined || command.once?.by === 'event') {
-    const agent = lineNumbers === undefined ? named : (agentMember(asBuffer(bytes)) ?? '')
+    const agent = lineNumbers === undefined ? named : (memberText(asBuffer(bytes), 'agent') ?? '')
     return onceOf(command, { line, agent, bytes, draft: readBareDraft(bytes, rules) })
   }
   const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText: rules.largeAsText === true })
@@ -120,11 +115,4 @@ function onceOf({ once }: IngestChunk, read: ReadLine): ReadLine {
   if (once === undefined || 'code' in read.draft) return read
   const key = onceKey(once, read.agent, read.draft)
   return 'code' in key ? { ...read, draft: key } : { ...read, once: key }
-}
-
-function isBlank(bytes: Uint8Array): boolean {
-  for (const byte of bytes) {
-    if (byte !== 0x20 && byte !== 0x09 && byte !== 0x0d) return false
-  }
-  return true
 }

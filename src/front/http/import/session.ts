@@ -10,6 +10,7 @@ import { unexpected } from '../../routes/answers.js'
 import type { ImportRequest } from '../../routes/route.js'
 import type { ExportPosition } from '../../../proof/export-check.js'
 import { keyPairFromSeed } from '../../../strand/keys.js'
+import { isBlank } from '../../../strand/json-scanner.js'
 import type { Manifest } from '../../../strand/strand-export.js'
 import type { StrandImported } from '../../../wire/imports.js'
 import type { BodyMemory } from '../../limits/uploads.js'
@@ -282,9 +283,4 @@ function rejected({ line, seq, reason }: { line: number; seq?: number; reason: s
   return refuse('import_rejected', `Line ${line + 1}${record}: ${reason}`, {
     extra: { line: line + 1, ...(seq !== undefined && { seq }) },
   })
-}
-
-/** Whether lines have nothing but spaces, tabs, CR and LF. */
-function isBlank(lines: Uint8Array): boolean {
-  return lines.every((byte) => byte === 32 || byte === 9 || byte === 10 || byte === 13)
 }

@@ -1,17 +1,16 @@
 import {
-  BACKSLASH,
   BRACE_CLOSE,
   BRACE_OPEN,
   BRACKET_CLOSE,
   BRACKET_OPEN,
-  CARRIAGE_RETURN,
   COMMA,
   LINE_FEED,
   QUOTE,
   SPACE,
-  TAB,
   VERTICAL_TAB,
 } from '../../../base/ascii.js'
+import { isJsonSpace, stringEnd } from '../../../strand/json-scanner.js'
+import { nextLineFeed } from '../line-splitter.js'
 
 /**
  * Makes lines of the elements of a JSON array while it arrives, byte by byte and without parsing: faults within an
@@ -22,8 +21,8 @@ export class ArrayLines {
   /** 0 before and after the array, 1 among its elements. */
   #depth = 0
   #state: 'before' | 'within' | 'behind' = 'before'
-  #inString = false
-  #escaped = false
+  /** 0 outside strings, 1 in one, 2 after the backslash of an escape. */
+  #inString = 0
   /** Whether the element has begun. */
   #begun = false
   #elements = 0
@@ -51,28 +50,30 @@ export class ArrayLines {
 
   /** Takes bytes; returns equally many bytes of lines, or fewer if the array breaks off. */
   push(bytes: Uint8Array): Buffer {
-    const lines = Buffer.allocUnsafe(bytes.length)
-    for (let at = 0; at < bytes.length; at++) {
-      lines[at] = this.#inString ? this.#inText(bytes[at] ?? 0) : this.#between(bytes[at] ?? 0)
-      if (this.#broken) return lines.subarray(0, at)
+    const lines = Buffer.from(bytes)
+    // Those between tokens become spaces below.
+    for (let at = nextLineFeed(lines, 0); at !== -1; at = nextLineFeed(lines, at + 1))
+      lines[at] = VERTICAL_TAB
+    let at = this.#inString === 0 ? 0 : stringEnd(bytes, this.#inString - 2)
+    while (at < bytes.length) {
+      const byte = bytes[at] ?? 0
+      if (isJsonSpace(byte)) lines[at] = SPACE
+      else {
+        lines[at] = this.#token(byte)
+        if (this.#broken) return lines.subarray(0, at)
+      }
+      at = byte === QUOTE ? stringEnd(bytes, at) : at + 1
     }
+    this.#inString = at - bytes.length
     return lines
   }
 
-  #inText(byte: number): number {
-    if (this.#escaped) this.#escaped = false
-    else if (byte === BACKSLASH) this.#escaped = true
-    else if (byte === QUOTE) this.#inString = false
-    return byte === LINE_FEED ? VERTICAL_TAB : byte
-  }
-
-  #between(byte: number): number {
-    if (byte === SPACE || byte === TAB || byte === LINE_FEED || byte === CARRIAGE_RETURN) return SPACE
+  /** The byte of a line for the first byte of a token. */
+  #token(byte: number): number {
     if (this.#state !== 'within') return this.#open(byte)
     if (this.#depth === 1 && (byte === COMMA || byte === BRACKET_CLOSE)) return this.#next(byte)
     this.#begun = true
-    if (byte === QUOTE) this.#inString = true
-    else if (byte === BRACE_OPEN || byte === BRACKET_OPEN) this.#depth++
+    if (byte === BRACE_OPEN || byte === BRACKET_OPEN) this.#depth++
     else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) this.#depth--
     // A brace closed the array's bracket.
     if (this.#depth === 0) this.#broken = true

@@ -1,5 +1,4 @@
 import {
-  BACKSLASH,
   BRACE_CLOSE,
   BRACE_OPEN,
   BRACKET_CLOSE,
@@ -9,7 +8,8 @@ import {
   LINE_FEED,
   QUOTE,
 } from '../../../base/ascii.js'
-import { isJsonSpace, isUtf16 } from '../../../strand/json.js'
+import { isUtf16 } from '../../../strand/json.js'
+import { isJsonSpace, spaceEnd, stringEnd } from '../../../strand/json-scanner.js'
 import type { BodyPart } from '../body-queue.js'
 import { GatheredBytes } from '../gathered-bytes.js'
 import type { BodyMemory } from '../../limits/uploads.js'
@@ -92,8 +92,7 @@ export class JsonBody implements BodySource {
 
 /** Where the white space ends that begins at `from`; -1 if it does not. */
 function pastSpace(bytes: Buffer, from: number): number {
-  let at = from
-  while (isJsonSpace(bytes[at])) at++
+  const at = spaceEnd(bytes, from)
   return at < bytes.length ? at : -1
 }
 
@@ -108,14 +107,9 @@ function goesOn(
   head: Buffer,
   { first, lineFeed, next }: { first: number; lineFeed: number; next: number },
 ): boolean {
-  let isInString = false
   let at = first
-  while (at < lineFeed) {
-    if (head[at] === QUOTE) isInString = !isInString
-    else if (isInString && head[at] === BACKSLASH) at++
-    at++
-  }
-  if (isInString) return false
+  while (at < lineFeed) at = head[at] === QUOTE ? stringEnd(head, at, lineFeed) : at + 1
+  if (at > lineFeed) return false
   let last = lineFeed - 1
   while (isJsonSpace(head[last])) last--
   return opening.has(head[last]) || closing.has(head[next])

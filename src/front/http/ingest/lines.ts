@@ -2,7 +2,7 @@ import { LINE_FEED } from '../../../base/ascii.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import type { LineFault } from '../../../protocol/messages.js'
 import { isUtf16, utf16Given } from '../../../strand/json.js'
-import { agentMember, isSpace } from '../../../wire/agent-member.js'
+import { isBlank, memberText } from '../../../strand/json-scanner.js'
 import { agentParameter, agentRefusal } from '../../routes/parameters.js'
 import type { Principal } from '../../routes/route.js'
 import { nextLineFeed, type LineChunk } from '../line-splitter.js'
@@ -103,22 +103,14 @@ function joined(bytes: Buffer, edges: readonly number[]): Buffer {
 
 const noObject = refuse('validation_failed', 'Expected a JSON object {agent, data, type?}')
 
-/** The agent that a line names, or why it cannot be written to. */
+/**
+ * The agent that a line names, or why it cannot be written to. The rest of the line is not checked: an exception for each of
+ * a million lines that are not JSON would take seconds, and so would parsing lines that the shard parses again.
+ */
 export function agentOf(line: Buffer, principal: Principal): string | Refusal {
-  const named = agentMember(line)
+  const named = memberText(line, 'agent')
   if (named === undefined) return isUtf16(line) ? utf16Given : noObject
   const agent = agentParameter(named)
   if (typeof agent !== 'string') return refuse('validation_failed', agent.detail)
   return agentRefusal({ principal }, agent) ?? agent
-}
-
-function isBlank(bytes: Uint8Array, from: number, to: number): boolean {
-  for (let at = from; at < to; at++) if (!isSpace(bytes[at])) return false
-  return true
-}
-
-/** Whether a chunk has nothing but blank lines. */
-export function isBlankChunk(bytes: Uint8Array): boolean {
-  for (const byte of bytes) if (byte !== LINE_FEED && !isSpace(byte)) return false
-  return true
 }

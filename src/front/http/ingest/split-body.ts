@@ -1,24 +1,14 @@
-import {
-  BACKSLASH,
-  BRACE_CLOSE,
-  BRACE_OPEN,
-  BRACKET_CLOSE,
-  BRACKET_OPEN,
-  COLON,
-  COMMA,
-  LINE_FEED,
-  QUOTE,
-  SPACE,
-} from '../../../base/ascii.js'
+import { BRACE_OPEN, BRACKET_OPEN, COLON, COMMA, LINE_FEED, QUOTE, SPACE } from '../../../base/ascii.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
+import { isUtf16, readJson, utf16Given } from '../../../strand/json.js'
+import { isJsonSpace, type Span, stringText, valueEnd } from '../../../strand/json-scanner.js'
 import type { IngestRequest } from '../../routes/route.js'
-import { isJsonSpace, isUtf16, readJson, utf16Given } from '../../../strand/json.js'
 import { tooLarge } from '../body.js'
 import type { BodyPart } from '../body-queue.js'
-import type { FrontSlices } from '../front-slices.js'
 import { GatheredBytes } from '../gathered-bytes.js'
 import type { BodyMemory } from '../../limits/uploads.js'
+import type { FrontSlices } from '../front-slices.js'
 import type { BodySource, BrokenBody } from './array-body.js'
 import { ArrayLines } from './array-lines.js'
 
@@ -149,12 +139,6 @@ function* linesOf({ before, members, behind }: Divided): Generator<Buffer, undef
 
 const lineFeed = Buffer.from([LINE_FEED])
 
-/** A value: from its first byte to the one after its last. */
-interface Span {
-  from: number
-  to: number
-}
-
 /** The array at a path of the object that a text begins with. What is before it must not be long. */
 function* find(text: Buffer, { path, steps }: Splitting): Steps<Span | Refusal> {
   const noArray = refuse('validation_failed', `Expected one JSON object with an array at ${path}`)
@@ -168,7 +152,7 @@ function* find(text: Buffer, { path, steps }: Splitting): Steps<Span | Refusal> 
       if (opening === BRACE_OPEN) {
         const end = yield* endOfValue(text, at)
         if (end > limits.ingestSplitRestBytesMax) return restTooLarge(path)
-        key = text[at] === QUOTE ? nameOf(text.toString('utf8', at, end)) : undefined
+        key = text[at] === QUOTE ? stringText(text, at, end) : undefined
         const colon = yield* pastSpace(text, end)
         if (key === undefined || text[colon] !== COLON) return noArray
         at = yield* pastSpace(text, colon + 1)
@@ -207,38 +191,14 @@ function restTooLarge(path: string): Refusal {
   )
 }
 
-/** The name of a member; undefined where it is no JSON string. */
-function nameOf(text: string): string | undefined {
-  if (!text.includes('\\')) return text.slice(1, -1)
-  try {
-    return String(JSON.parse(text))
-  } catch {
-    return undefined
-  }
-}
-
-/** Where the value that begins at `from` has ended, by its brackets and quotes alone. */
+/** Where the value that begins at `from` has ended, or the text. */
 function* endOfValue(text: Buffer, from: number): Steps<number> {
-  let depth = 0
-  let inString = false
-  let pauseAt = from + SLICE_BYTES
-  for (let at = from; at < text.length; at++) {
-    const byte = text[at]
-    let isClosed = false
-    if (inString) {
-      if (byte === BACKSLASH) at++
-      isClosed = byte === QUOTE
-      inString = !isClosed
-    } else if (byte === QUOTE) inString = true
-    else if (byte === BRACE_OPEN || byte === BRACKET_OPEN) depth++
-    else if (byte === BRACE_CLOSE || byte === BRACKET_CLOSE) {
-      depth--
-      isClosed = true
-    } else if (depth === 0 && (byte === COMMA || isJsonSpace(byte))) return at
-    if (isClosed && depth === 0) return at + 1
-    if (at < pauseAt) continue
-    pauseAt = at + SLICE_BYTES
-    yield
+  const piece = { to: from, depth: 0, inString: 0 }
+  for (let at = from; at < text.length; at = piece.to) {
+    if (at > from) yield
+    piece.to = Math.min(at + SLICE_BYTES, text.length)
+    const end = valueEnd(text, at, piece)
+    if (end !== -1) return end
   }
   return text.length
 }

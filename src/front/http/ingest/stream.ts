@@ -1,12 +1,12 @@
 import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import { sentBy, type Outcome } from '../../../protocol/messages.js'
+import { isBlank } from '../../../strand/json-scanner.js'
 import { replayedHeaders } from '../../routes/answers.js'
 import type { Answer } from '../../routes/route.js'
 import type { BodySource } from './array-body.js'
 import type { BodyPart } from '../body-queue.js'
 import { commandsOf, keepingCommand, summaryOf, type IngestStream, type ShardCommand } from './commands.js'
-import { isBlankChunk } from './lines.js'
 import { LineSplitter, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
 
@@ -116,7 +116,7 @@ export class LineIngest {
     const { slices } = this.#stream
     const index = this.#index++
     // The first one is always sent, even if blank: its shard says whether the agent may be written to at all.
-    if (index > 0 && (await slices.run(() => isBlankChunk(chunk.bytes)))) return
+    if (index > 0 && (await slices.run(() => isBlank(chunk.bytes)))) return
     const { parts, faults } = await slices.run(() => commandsOf(this.#stream, { chunk, index }))
     for (const fault of faults) this.#totals.addFault(fault)
     await this.#post(parts, index, body)

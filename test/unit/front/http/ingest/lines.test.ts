@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Namespace } from '../../../../../src/auth/namespace.js'
 import { addressLines } from '../../../../../src/front/http/ingest/lines.js'
-import { agentMember } from '../../../../../src/wire/agent-member.js'
 import type { Principal } from '../../../../../src/front/routes/route.js'
 
 function userOf(namespace: Namespace): Principal {
@@ -59,35 +58,5 @@ describe('lines that name their agents', () => {
     const principal: Principal = { id: 'key', scopes: new Set(['ingest']), agents: ['acme*'] }
     expect(addressed(principal)).toEqual(['acme::notes', 'acme2::notes', 'acme', 'notes forbidden'])
     expect(addressed({ ...principal, agents: [] })).toEqual(agents)
-  })
-})
-
-describe('the agent of a line', () => {
-  const named = (text: string) => agentMember(Buffer.from(text))
-
-  it('is found where the object names it, without parsing what is around it', () => {
-    expect(named('{"agent":"a","data":{}}')).toBe('a')
-    expect(named(' \t{ "data" : {"agent":"b","x":[{"agent":1}]} , "agent" : "a" }\r')).toBe('a')
-    expect(named(String.raw`{"data":"\\","x":"\"agent\":","agent":"a"}`)).toBe('a')
-    expect(named('{"\\u0061gent":"\\u0061\\n"}')).toBe('a\n')
-    expect(named('{"type":"agent","data":["agent"],"agent":"é"}')).toBe('é')
-    expect(named('{"agent":""}')).toBe('')
-  })
-
-  it('is none where no object names one as a text', () => {
-    const lines = [
-      '',
-      'x',
-      '[]',
-      '"agent"',
-      '{}',
-      '{"agent":1}',
-      '{"agent":{"agent":"a"}}',
-      '{"agent"',
-      '{"agent":"a',
-    ]
-    for (const line of [...lines, '{"data":{"agent":"a"}}', '{} {"agent":"a"}', '{"agent":"\\x"}']) {
-      expect([line, named(line)]).toEqual([line, undefined])
-    }
   })
 })

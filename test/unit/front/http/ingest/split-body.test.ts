@@ -75,6 +75,14 @@ describe('an object that is split', () => {
     )
   })
 
+  it('has no array behind the end of the list or object that the path leads into', async () => {
+    for (const [text, path] of [
+      ['{"a":[1,2],"z":[[1],[[7]]]}', '/a/2'],
+      ['{"a":{"b":1},"z":[[1],2],"c":[7]}', '/a/c'],
+    ] as const)
+      expect(await split(text, path)).toEqual([`Expected one JSON object with an array at ${path}`])
+  })
+
   it('goes through large values in slices', async () => {
     const long = `\\"${'\\\\'.repeat(100_000)}`
     const text = `{"a":{"list":["${long}",[${'1,'.repeat(100_000)}1]]}}`
