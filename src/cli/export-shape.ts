@@ -1,9 +1,8 @@
 import { limits } from '../base/limits/limits.js'
+import { lineEnd } from '../base/line-splitter.js'
 
 /** Bytes of the first line of an export. */
 const MANIFEST_BYTES_MAX = 65_536
-
-const LINE_FEED = 10
 
 /** The lines of an export besides its records: the manifest and the trailer. */
 const LINES_BESIDE = 2
@@ -27,13 +26,12 @@ export class ExportShape {
   /** @throws Error when they cannot be part of an export */
   take(bytes: Uint8Array): void {
     for (let from = 0; from < bytes.length;) {
-      const found = bytes.indexOf(LINE_FEED, from)
-      const end = found === -1 ? bytes.length : found
+      const end = lineEnd(bytes, from)
       this.#lineBytes += end - from
       const bytesMax = this.lines === 0 ? MANIFEST_BYTES_MAX : limits.importLineBytesMax
       if (this.#lineBytes > bytesMax || this.lines >= this.#linesMax) throw new Error(noExport)
       if (this.lines === 0) this.#first = Buffer.concat([this.#first, bytes.subarray(from, end)])
-      if (found !== -1) this.#endLine()
+      if (end < bytes.length) this.#endLine()
       from = end + 1
     }
   }

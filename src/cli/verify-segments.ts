@@ -1,4 +1,5 @@
 import { limits } from '../base/limits/limits.js'
+import { lineEnd } from '../base/line-splitter.js'
 import {
   ExportCheck,
   type ExportFault,
@@ -14,8 +15,6 @@ import type { SegmentOptions, SegmentResult } from '../proof/segment-check.js'
 import type { Manifest } from '../strand/strand-export.js'
 import { SegmentPool } from './segment-pool.js'
 import { splitSegments } from './split-lines.js'
-
-const LF = 0x0a
 
 /** How often `onProgress` is called. */
 const PROGRESS_RECORDS = 1_000
@@ -38,8 +37,7 @@ export async function verifySegments(
   const segments = splitSegments(chunks, spare)
   const { value: first } = await segments.next()
   if (first === undefined) return emptyExport
-  const lineFeed = first.indexOf(LF)
-  const line = lineFeed === -1 ? first : first.subarray(0, lineFeed)
+  const line = first.subarray(0, lineEnd(first, 0))
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(line)
   const manifest = readFirstLine(text, options)
   if ('ok' in manifest) return manifest

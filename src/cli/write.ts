@@ -7,11 +7,11 @@ import { isMembers } from '../proof/strict-json.js'
 import { readJson } from '../strand/json.js'
 import { parseOnce } from '../settings/parse-once.js'
 import { exitCodes } from './exit-codes.js'
-import { linesOnArrival, type NumberedLine } from './lines-on-arrival.js'
 import { printable } from './printable.js'
 import { showUsage } from './read-options.js'
 import { describeTrouble } from './server-trouble.js'
 import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { linesOnArrival, type NumberedLine } from './split-lines.js'
 import { unpacked } from './unpacked.js'
 
 const USAGE = `Usage: strandfast write NAME [--data JSON] [--type TYPE] [--json]

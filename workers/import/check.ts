@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { assert } from '../../src/base/assert.js'
 import { asBuffer } from '../../src/base/bytes.js'
 import { limits } from '../../src/base/limits/limits.js'
+import { lineEnd } from '../../src/base/line-splitter.js'
 import type { CheckedRecords, EffectAt } from '../../src/protocol/import-messages.js'
 import type { ImportChecked, ImportCheckTask } from '../../src/protocol/reader-tasks.js'
 import { ChainCheck, placeOf } from '../../src/proof/chain-check.js'
@@ -62,8 +63,7 @@ interface ParsedLine {
 function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
   const lines: ParsedLine[] = []
   for (let from = 0; from < bytes.length;) {
-    const found = bytes.indexOf(0x0a, from)
-    const to = found === -1 ? bytes.length : found
+    const to = lineEnd(bytes, from)
     const line = bytes.subarray(from, to)
     if (!isUtf8(line)) return { lines, fault: 'The line is not UTF-8' }
     const text = line.toString('utf8')

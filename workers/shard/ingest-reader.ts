@@ -1,5 +1,6 @@
 import { asBuffer } from '../../src/base/bytes.js'
 import { limits } from '../../src/base/limits/limits.js'
+import { lineEnd } from '../../src/base/line-splitter.js'
 import type { Refusal } from '../../src/base/errors.js'
 import type { CommandOf } from '../../src/protocol/messages.js'
 import { readJson } from '../../src/strand/json.js'
@@ -23,8 +24,7 @@ export function* linesByAgent(
   const found = new Map<string, { parts: Uint8Array[]; lineNumbers: number[] }>()
   let at = 0
   for (const line of lineNumbers) {
-    const lineFeed = chunk.indexOf(0x0a, at)
-    const next = lineFeed === -1 ? chunk.length : lineFeed + 1
+    const next = lineEnd(chunk, at) + 1
     const bytes = chunk.subarray(at, next)
     at = next
     const name = nameOf(command, bytes)
@@ -80,8 +80,7 @@ export function* rawLines(command: IngestChunk): Generator<RawLine> {
   }
   let place = 0
   for (let from = 0; from < chunk.length; place++) {
-    const found = chunk.indexOf(0x0a, from)
-    const to = found === -1 ? chunk.length : found
+    const to = lineEnd(chunk, from)
     const bytes = chunk.subarray(from, to)
     from = to + 1
     if (lineNumbers === undefined && isBlank(bytes)) continue

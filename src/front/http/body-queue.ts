@@ -1,7 +1,7 @@
 import type { Refusal } from '../../base/errors.js'
 import type { BodySink } from './body-stream.js'
 import type { Exchange } from './exchange.js'
-import type { BodyMemory } from '../limits/uploads.js'
+import type { BodyMemory } from '../../base/gathered-bytes.js'
 
 /** The next part of a body: bytes, its end, why it cannot be read further, or that the client has gone. */
 export type BodyPart = { bytes: Buffer } | { ended: true } | { refusal: Refusal } | { gone: true }

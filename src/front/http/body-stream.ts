@@ -3,7 +3,7 @@ import { asBuffer, byteOrderMark, withoutMark } from '../../base/bytes.js'
 import { refuse, type Refusal } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Exchange } from './exchange.js'
-import type { BodyMemory } from '../limits/uploads.js'
+import type { BodyMemory } from '../../base/gathered-bytes.js'
 
 /** Takes the bytes of a body, after decompression. */
 export interface BodySink {

@@ -1,10 +1,10 @@
 import { withoutMark } from '../../base/bytes.js'
+import { GatheredBytes } from '../../base/gathered-bytes.js'
 import { refuse, refuseCoding, type Refusal } from '../../base/errors.js'
 import type { Principal } from '../routes/route.js'
 import { refuseRest } from './body-stream.js'
 import type { Exchange } from './exchange.js'
 import type { FrontTurn } from './front-turn.js'
-import { GatheredBytes } from './gathered-bytes.js'
 import type { RequestHead } from './head.js'
 import type { OpenUploads } from '../limits/uploads.js'
 

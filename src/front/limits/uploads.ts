@@ -1,4 +1,5 @@
 import { refuse, type Refusal } from '../../base/errors.js'
+import type { BodyMemory } from '../../base/gathered-bytes.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Principal, TokenUser } from '../routes/route.js'
 import type { BoundedBytes } from './bounded-bytes.js'
@@ -16,17 +17,6 @@ interface Held {
   owner: string
   /** For a user's answer: the agents whose row policies decide what it shows. */
   agents?: ReadonlySet<string> | undefined
-}
-
-/** Counts the bytes of one body that are in memory. */
-export interface BodyMemory {
-  /**
-   * Counts bytes that are kept from now on. Where bodies take too much memory, the upload is ended instead, with 503
-   * overloaded.
-   * @returns false then: nothing more is to be kept
-   */
-  add(bytes: number): boolean
-  give(bytes: number): void
 }
 
 /** A request whose body is arriving, or whose export is being sent. */

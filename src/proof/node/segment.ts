@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { lineEnd } from '../../base/line-splitter.js'
 import type { Manifest, Trailer } from '../../strand/strand-export.js'
 import { type ChainPlace, placeFor } from '../chain-check.js'
 import { runNow } from '../job.js'
@@ -61,9 +62,4 @@ function take(check: SegmentCheck, line: ReadLine): void {
   const record = line !== undefined && 'record' in line ? line.record : undefined
   const examined = record && runNow(check.examine(record), jobs)
   runNow(check.take(line, examined), jobs)
-}
-
-function lineEnd(buffer: Buffer, start: number): number {
-  const lineFeed = buffer.indexOf(0x0a, start)
-  return lineFeed === -1 ? buffer.length : lineFeed
 }

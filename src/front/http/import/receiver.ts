@@ -1,9 +1,9 @@
-import { LINE_FEED } from '../../../base/ascii.js'
 import { isUtf8 } from 'node:buffer'
 import { memberAddress, memberOrganism } from '../../../auth/namespace.js'
 import { authMember } from '../../../strand/organism-id.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
+import { lineEnd, LineSplitter } from '../../../base/line-splitter.js'
 import { unexpected } from '../../routes/answers.js'
 import type { ImportRequest, Principal } from '../../routes/route.js'
 import { parseManifest } from '../../../proof/export-lines.js'
@@ -12,7 +12,6 @@ import { readBody, refuseRest } from '../body-stream.js'
 import type { Exchange } from '../exchange.js'
 import { ImportSession, type ImportAbout, type SessionParts } from './session.js'
 import { ImportStage } from './stage.js'
-import { LineSplitter } from '../line-splitter.js'
 import type { OpenUploads } from '../../limits/uploads.js'
 
 /** The parts that imports work with. */
@@ -130,8 +129,7 @@ class ImportStream {
 
   async #take(lines: Buffer): Promise<Refusal | undefined> {
     if (this.#session !== undefined) return this.#session.take(lines)
-    const found = lines.indexOf(LINE_FEED)
-    const end = found === -1 ? lines.length : found
+    const end = lineEnd(lines, 0)
     const session = await this.#begin(lines.subarray(0, end))
     if ('code' in session) return session
     this.#session = session

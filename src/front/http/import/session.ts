@@ -13,7 +13,7 @@ import { keyPairFromSeed } from '../../../strand/keys.js'
 import { isBlank } from '../../../strand/json-scanner.js'
 import type { Manifest } from '../../../strand/strand-export.js'
 import type { StrandImported } from '../../../wire/imports.js'
-import type { BodyMemory } from '../../limits/uploads.js'
+import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import type { ImportStage } from './stage.js'
 import { SharedBytes } from './shared-bytes.js'
 

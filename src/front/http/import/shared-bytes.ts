@@ -1,4 +1,4 @@
-import type { BodyMemory } from '../../limits/uploads.js'
+import type { BodyMemory } from '../../../base/gathered-bytes.js'
 
 /**
  * Bytes that come in parts and are handed to other threads without a copy. They stay in parts: one piece would have to

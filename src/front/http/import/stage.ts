@@ -3,7 +3,7 @@ import { open, rm, type FileHandle } from 'node:fs/promises'
 import { join } from 'node:path'
 import { assert } from '../../../base/assert.js'
 import type { CheckedRecords } from '../../../protocol/import-messages.js'
-import type { BodyMemory } from '../../limits/uploads.js'
+import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import { partHeadBytes, partLengths, partOf } from '../../../protocol/import-parts.js'
 
 /** The file in which the checked records of one import wait for the end of their export. A reader of the pool writes it. */

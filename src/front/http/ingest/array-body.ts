@@ -4,8 +4,7 @@ import { limits } from '../../../base/limits/limits.js'
 import type { BodyPart, BodyQueue } from '../body-queue.js'
 import { tooLarge } from '../body.js'
 import type { FrontSlices } from '../front-slices.js'
-import { GatheredBytes } from '../gathered-bytes.js'
-import type { BodyMemory } from '../../limits/uploads.js'
+import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
 import { ArrayLines } from './array-lines.js'
 
 /** A body whose parts are read one by one. */

@@ -9,8 +9,8 @@ import {
   SPACE,
   VERTICAL_TAB,
 } from '../../../base/ascii.js'
+import { lineEnd } from '../../../base/line-splitter.js'
 import { isJsonSpace, stringEnd } from '../../../strand/json-scanner.js'
-import { nextLineFeed } from '../line-splitter.js'
 
 /**
  * Makes lines of the elements of a JSON array while it arrives, byte by byte and without parsing: faults within an
@@ -52,8 +52,7 @@ export class ArrayLines {
   push(bytes: Uint8Array): Buffer {
     const lines = Buffer.from(bytes)
     // Those between tokens become spaces below.
-    for (let at = nextLineFeed(lines, 0); at !== -1; at = nextLineFeed(lines, at + 1))
-      lines[at] = VERTICAL_TAB
+    for (let at = lineEnd(lines, 0); at < lines.length; at = lineEnd(lines, at + 1)) lines[at] = VERTICAL_TAB
     let at = this.#inString === 0 ? 0 : stringEnd(bytes, this.#inString - 2)
     while (at < bytes.length) {
       const byte = bytes[at] ?? 0

@@ -1,4 +1,6 @@
+import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
+import type { LineChunk } from '../../../base/line-splitter.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import type { Shards } from '../../../dispatch/links/shards.js'
 import type { CommandOf, IngestedOutcome } from '../../../protocol/messages.js'
@@ -9,8 +11,6 @@ import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
 import type { Exchange } from '../exchange.js'
 import type { FrontSlices } from '../front-slices.js'
 import { addressLines, agentOf } from './lines.js'
-import type { LineChunk } from '../line-splitter.js'
-import type { BodyMemory } from '../../limits/uploads.js'
 import type { IngestTotals } from './summary.js'
 
 /** One ingest request and the parts that it works with. */

@@ -8,11 +8,10 @@ import {
   LINE_FEED,
   QUOTE,
 } from '../../../base/ascii.js'
+import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
 import { isUtf16 } from '../../../strand/json.js'
 import { isJsonSpace, spaceEnd, stringEnd } from '../../../strand/json-scanner.js'
 import type { BodyPart } from '../body-queue.js'
-import { GatheredBytes } from '../gathered-bytes.js'
-import type { BodyMemory } from '../../limits/uploads.js'
 import type { BodySource, BrokenBody } from './array-body.js'
 
 /**

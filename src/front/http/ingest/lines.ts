@@ -1,11 +1,11 @@
 import { LINE_FEED } from '../../../base/ascii.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import type { LineFault } from '../../../protocol/messages.js'
+import { lineEnd, type LineChunk } from '../../../base/line-splitter.js'
 import { isUtf16, utf16Given } from '../../../strand/json.js'
 import { isBlank, memberText } from '../../../strand/json-scanner.js'
 import { agentParameter, agentRefusal } from '../../routes/parameters.js'
 import type { Principal } from '../../routes/route.js'
-import { nextLineFeed, type LineChunk } from '../line-splitter.js'
 
 /** Lines of one shard: their bytes, each with its line feed, and their numbers. */
 export interface ShardLines {
@@ -48,9 +48,8 @@ export function addressLines(
   const bad = new Map<number, FoundLines>()
   let line = chunk.firstLine
   for (let from = 0; from < bytes.length; line++) {
-    const lineFeed = nextLineFeed(bytes, from)
-    const to = lineFeed === -1 ? bytes.length : lineFeed
     const start = from
+    const to = lineEnd(bytes, from)
     from = to + 1
     if (isBlank(bytes, start, to)) continue
     const agent = agentOf(bytes.subarray(start, to), principal)

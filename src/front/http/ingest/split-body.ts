@@ -1,13 +1,13 @@
 import { BRACE_OPEN, BRACKET_OPEN, COLON, COMMA, LINE_FEED, QUOTE, SPACE } from '../../../base/ascii.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
+import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
+import { lineEnd } from '../../../base/line-splitter.js'
 import { isUtf16, readJson, utf16Given } from '../../../strand/json.js'
 import { isJsonSpace, type Span, stringText, valueEnd } from '../../../strand/json-scanner.js'
 import type { IngestRequest } from '../../routes/route.js'
 import { tooLarge } from '../body.js'
 import type { BodyPart } from '../body-queue.js'
-import { GatheredBytes } from '../gathered-bytes.js'
-import type { BodyMemory } from '../../limits/uploads.js'
 import type { FrontSlices } from '../front-slices.js'
 import type { BodySource, BrokenBody } from './array-body.js'
 import { ArrayLines } from './array-lines.js'
@@ -124,7 +124,7 @@ function* linesOf({ before, members, behind }: Divided): Generator<Buffer, undef
   let parts: Buffer[] = []
   let bytes = 0
   for (let from = 0; from < members.length;) {
-    const end = members.indexOf(LINE_FEED, from)
+    const end = lineEnd(members, from)
     const member = members.subarray(from, end)
     parts.push(before, member, behind, lineFeed)
     bytes += before.length + member.length + behind.length

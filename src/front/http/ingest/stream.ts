@@ -1,5 +1,6 @@
 import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
+import { LineSplitter, type LineChunk } from '../../../base/line-splitter.js'
 import { sentBy, type Outcome } from '../../../protocol/messages.js'
 import { isBlank } from '../../../strand/json-scanner.js'
 import { replayedHeaders } from '../../routes/answers.js'
@@ -7,7 +8,6 @@ import type { Answer } from '../../routes/route.js'
 import type { BodySource } from './array-body.js'
 import type { BodyPart } from '../body-queue.js'
 import { commandsOf, keepingCommand, summaryOf, type IngestStream, type ShardCommand } from './commands.js'
-import { LineSplitter, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
 
 /** Bytes of a body that are cut into lines in one slice of the front thread. */

@@ -1,13 +1,14 @@
 import { LINE_FEED } from '../../../base/ascii.js'
 import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
+import { GatheredBytes } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
+import { lineEnd, LineSplitter, type LineChunk } from '../../../base/line-splitter.js'
 import { sentBy, type IngestedOutcome } from '../../../protocol/messages.js'
 import { answerOf, unexpected } from '../../routes/answers.js'
 import { withAccess } from '../../routes/parameters.js'
 import type { Answer } from '../../routes/route.js'
 import { tooLarge } from '../body.js'
 import { RecordedBody, type BodySource, type BrokenBody } from './array-body.js'
-import { GatheredBytes } from '../gathered-bytes.js'
 import {
   commandsOf,
   keepingCommand,
@@ -20,7 +21,6 @@ import {
   type ShardCommand,
 } from './commands.js'
 import { answerTotals, graver } from './stream.js'
-import { LineSplitter, nextLineFeed, type LineChunk } from '../line-splitter.js'
 import { IngestTotals } from './summary.js'
 
 /** A body that is read as a whole: a single record, or lines that are written all or none. */
@@ -180,7 +180,7 @@ interface Addressed {
 /** Whether a body has more lines than `most`; the last one counts even without a line feed. */
 function hasMoreLines(body: Buffer, most: number): boolean {
   let lines = body.at(-1) === LINE_FEED ? 0 : 1
-  for (let at = body.indexOf(LINE_FEED); at !== -1 && lines <= most; at = nextLineFeed(body, at + 1)) lines++
+  for (let at = lineEnd(body, 0); at < body.length && lines <= most; at = lineEnd(body, at + 1)) lines++
   return lines > most
 }
 

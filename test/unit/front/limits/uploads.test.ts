@@ -4,7 +4,7 @@ import type { Refusal } from '../../../../src/base/errors.js'
 import { ownBodies } from '../../../../src/front/limits/bounds.js'
 import { BoundedBytes } from '../../../../src/front/limits/bounded-bytes.js'
 import { OwnCount } from '../../../../src/front/limits/counts.js'
-import { GatheredBytes } from '../../../../src/front/http/gathered-bytes.js'
+import { GatheredBytes } from '../../../../src/base/gathered-bytes.js'
 import { OpenUploads } from '../../../../src/front/limits/uploads.js'
 import type { Principal } from '../../../../src/front/routes/route.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { linesOnArrival } from '../../../src/cli/lines-on-arrival.js'
+import { linesOnArrival } from '../../../src/cli/split-lines.js'
 
 async function* chunks(...texts: string[]): AsyncGenerator<Uint8Array> {
   for (const text of texts) yield Buffer.from(text)

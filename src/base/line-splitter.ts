@@ -1,6 +1,5 @@
-import { LINE_FEED } from '../../base/ascii.js'
-import { GatheredBytes } from './gathered-bytes.js'
-import type { BodyMemory } from '../limits/uploads.js'
+import { LINE_FEED } from './ascii.js'
+import { type BodyMemory, GatheredBytes } from './gathered-bytes.js'
 
 /** Whole lines and the number of the first of them. */
 export interface LineChunk {
@@ -50,6 +49,16 @@ export class LineSplitter {
     return this.#waiting.length
   }
 
+  /** Bytes of the line that has begun, dropped ones included. */
+  get begun(): number {
+    return this.#begun
+  }
+
+  /** The number of the first line that waits or has begun. */
+  get nextLine(): number {
+    return this.#nextLine
+  }
+
   /** Takes bytes; returns the chunks that they complete. */
   push(bytes: Uint8Array): LineChunk[] {
     const { bytes: bytesFull, lines: linesFull, lineBytesMax } = this.#cutting
@@ -57,7 +66,7 @@ export class LineSplitter {
     let from = 0
     // Where the line begins; negative if it began in earlier bytes.
     let start = -this.#begun
-    for (let at = bytes.indexOf(LINE_FEED); at !== -1; at = nextLineFeed(bytes, at + 1)) {
+    for (let at = lineEnd(bytes, 0); at < bytes.length; at = lineEnd(bytes, at + 1)) {
       if (at - start > lineBytesMax) {
         chunks.push(...this.#passLong(bytes.subarray(from, at), start - from), this.#takeLong())
         from = at + 1
@@ -123,7 +132,10 @@ export class LineSplitter {
   }
 }
 
-/** The next line feed from `at` on, or -1; within a run of line feeds no search is needed. */
-export function nextLineFeed(bytes: Uint8Array, at: number): number {
-  return bytes[at] === LINE_FEED ? at : bytes.indexOf(LINE_FEED, at)
+/** Where the line ends that begins at `from`: at its line feed, or with the bytes. */
+export function lineEnd(bytes: Uint8Array, from: number): number {
+  // Within a run of line feeds no search is needed.
+  if (bytes[from] === LINE_FEED) return from
+  const found = bytes.indexOf(LINE_FEED, from)
+  return found === -1 ? bytes.length : found
 }

@@ -1,4 +1,13 @@
-import type { BodyMemory } from '../limits/uploads.js'
+/** Counts the bytes of one body that are in memory. */
+export interface BodyMemory {
+  /**
+   * Counts bytes that are kept from now on. Where bodies take too much memory, the upload is ended instead, with 503
+   * overloaded.
+   * @returns false then: nothing more is to be kept
+   */
+  add(bytes: number): boolean
+  give(bytes: number): void
+}
 
 const FIRST_BYTES = 1_024
 

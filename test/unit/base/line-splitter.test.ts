@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { LineSplitter } from '../../../../src/front/http/line-splitter.js'
+import { LineSplitter } from '../../../src/base/line-splitter.js'
 
 const cutting = { bytes: 40, lines: 5, lineBytesMax: 20, keptBytesMax: 50 }
 
