@@ -1,10 +1,50 @@
-import type { Refusal } from '../../base/errors.js'
-import type { BodySink } from './body-stream.js'
-import type { Exchange } from './exchange.js'
+import { refuse, type Refusal } from '../../base/errors.js'
 import type { BodyMemory } from '../../base/gathered-bytes.js'
+import type { OpenUploads } from '../limits/uploads.js'
+import type { Answer, Principal } from '../routes/route.js'
+import { type BodySink, readBody, refuseRest } from './body-stream.js'
+import type { Exchange } from './exchange.js'
 
 /** The next part of a body: bytes, its end, why it cannot be read further, or that the client has gone. */
 export type BodyPart = { bytes: Buffer } | { ended: true } | { refusal: Refusal } | { gone: true }
+
+/** How a body is taken part by part. */
+interface Receiving {
+  principal: Principal
+  uploads: OpenUploads
+  gzip: boolean
+  isBinary?: boolean
+  onError(error: unknown, requestId: string): void
+}
+
+/**
+ * Takes a body part by part and sends the answer.
+ * @param take reads it; `memory` counts what it keeps; undefined when the client has gone
+ */
+export function receiveBody(
+  exchange: Exchange,
+  { principal, uploads, gzip, isBinary, onError }: Receiving,
+  take: (body: BodyQueue, memory: BodyMemory) => Promise<Answer | Refusal | undefined>,
+): void {
+  const memory = uploads.hold({ principal, owner: exchange.owner }, (refusal) => body.cut(refusal))
+  const body = new BodyQueue(exchange, memory)
+  const stopReading = readBody(exchange, { gzip, memory, isBinary }, body)
+  take(body, memory)
+    .then((answer) => {
+      if (answer === undefined) return
+      if ('code' in answer) refuseRest(exchange, answer)
+      else exchange.answer(answer)
+    })
+    .catch((error: unknown) => {
+      onError(error, exchange.requestId)
+      const detail = 'The server failed; its log says why under the request id'
+      refuseRest(exchange, refuse('internal_error', detail))
+    })
+    .finally(() => {
+      stopReading()
+      memory.release()
+    })
+}
 
 /** A body whose parts are read one by one, with one more read ahead. */
 export class BodyQueue implements BodySink {

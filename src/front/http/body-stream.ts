@@ -20,7 +20,7 @@ export interface BodyReading {
   /** Counts what decompressing takes. */
   memory: BodyMemory
   /** It is no text: a byte order mark is part of it. */
-  isBinary?: boolean
+  isBinary?: boolean | undefined
 }
 
 /**

@@ -5,10 +5,9 @@ import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import { lineEnd, LineSplitter } from '../../../base/line-splitter.js'
 import { unexpected } from '../../routes/answers.js'
-import type { ImportRequest, Principal } from '../../routes/route.js'
+import type { Answer, ImportRequest, Principal } from '../../routes/route.js'
 import { parseManifest } from '../../../proof/export-lines.js'
-import { BodyQueue } from '../body-queue.js'
-import { readBody, refuseRest } from '../body-stream.js'
+import { type BodyQueue, receiveBody } from '../body-queue.js'
 import type { Exchange } from '../exchange.js'
 import { ImportSession, type ImportAbout, type SessionParts } from './session.js'
 import { ImportStage } from './stage.js'
@@ -43,31 +42,15 @@ export class ImportReceiver {
       exchange.refuse(request)
       return
     }
-    const memory = this.#parts.uploads.hold({ principal, owner: exchange.owner }, (refusal) =>
-      body.cut(refusal),
-    )
-    const body = new BodyQueue(exchange, memory)
-    const stopReading = readBody(exchange, { gzip: request.gzip, memory }, body)
-    const stage = new ImportStage(this.#parts.stageFolder)
-    new ImportStream(this.#parts, { request, stage, memory })
-      .run(body)
-      .then((answer) => {
-        if (answer === undefined) return
-        if ('code' in answer) refuseRest(exchange, answer)
-        else exchange.answer({ status: 200, body: JSON.stringify(answer) })
-      })
-      .catch((error: unknown) => {
-        this.#parts.onError(error, exchange.requestId)
-        refuseRest(
-          exchange,
-          refuse('internal_error', 'The server failed; its log says why under the request id'),
-        )
-      })
-      .finally(() => {
-        stopReading()
-        memory.release()
-        stage.remove().catch((error: unknown) => this.#parts.onError(error, exchange.requestId))
-      })
+    const { uploads, onError, stageFolder } = this.#parts
+    receiveBody(exchange, { principal, uploads, gzip: request.gzip, onError }, async (body, memory) => {
+      const stage = new ImportStage(stageFolder)
+      try {
+        return await new ImportStream(this.#parts, { request, stage, memory }).run(body)
+      } finally {
+        stage.remove().catch((error: unknown) => onError(error, exchange.requestId))
+      }
+    })
   }
 }
 
@@ -89,10 +72,11 @@ class ImportStream {
    * Takes the body, and records on the audit strand how the import ended. @returns the answer; undefined when the
    * client has gone
    */
-  async run(body: BodyQueue): Promise<ReturnType<ImportSession['told']> | Refusal | undefined> {
+  async run(body: BodyQueue): Promise<Answer | Refusal | undefined> {
     const answer = await this.#run(body)
-    await this.#session?.tellEnd(answer !== undefined && 'code' in answer ? answer.code : undefined)
-    return answer
+    const isRefused = answer !== undefined && 'code' in answer
+    await this.#session?.tellEnd(isRefused ? answer.code : undefined)
+    return answer === undefined || isRefused ? answer : { status: 200, body: JSON.stringify(answer) }
   }
 
   async #run(body: BodyQueue): Promise<ReturnType<ImportSession['told']> | Refusal | undefined> {

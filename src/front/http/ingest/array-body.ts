@@ -61,6 +61,21 @@ function tooLongArray(bytesMax: number): Refusal {
   )
 }
 
+/** Reads a whole body. @returns its bytes, counted until the upload is answered; 413 for more than `bytesMax` */
+export async function readWhole(
+  body: BodySource,
+  { memory, bytesMax }: { memory: BodyMemory; bytesMax: number },
+): Promise<{ bytes: Buffer } | BrokenBody> {
+  const gathered = new GatheredBytes({ memory, bytesMax })
+  for (;;) {
+    const part = await body.next()
+    if ('ended' in part) return { bytes: gathered.bytes }
+    if (!('bytes' in part)) return part
+    if (gathered.length + part.bytes.length > bytesMax) return { refusal: tooLarge(bytesMax) }
+    gathered.add(part.bytes)
+  }
+}
+
 /** Bytes that have been read from a body, as that body. */
 export function bodyOf(bytes: Buffer, source: BodySource): BodySource {
   const parts: BodyPart[] = [{ bytes }]

@@ -47,45 +47,25 @@ export function commandsOf(
   const options = optionsOf(stream, index)
   const mode = request.onError === 'keep' ? ('keep' as const) : ('skip' as const)
   const { bytes, firstLine } = chunk
-  const reading = readingOf(stream)
+  const shared = { kind: 'ingestChunk' as const, firstLine, mode, ...readingOf(stream), options }
   if (request.agent !== undefined) {
-    const command: IngestCommand = withAccess(stream, {
-      kind: 'ingestChunk' as const,
-      agent: request.agent,
-      chunk: bytes,
-      firstLine,
-      mode,
-      ...reading,
-      options,
-    })
+    const command = withAccess(stream, { ...shared, agent: request.agent, chunk: bytes })
     return { parts: [{ shard: shards.shardOf(request.agent), command }], faults: [], agents: noAgents }
   }
   const where = { shardOf: (agent: string) => shards.shardOf(agent), principal, keeps: mode === 'keep' }
   const { byShard, faults, refused, agents } = addressLines(chunk, where)
   const parts = [...byShard].map(([shard, lines]) => ({
     shard,
-    command: withAccess(stream, {
-      kind: 'ingestChunk' as const,
-      agent: '',
-      chunk: lines.bytes,
-      firstLine,
-      lineNumbers: lines.numbers,
-      mode,
-      ...reading,
-      options,
-    }),
+    command: withAccess(stream, { ...shared, agent: '', chunk: lines.bytes, lineNumbers: lines.numbers }),
   }))
   const { rejectedAgent: agent } = request
   if (refused === undefined || agent === undefined) return { parts, faults, agents }
   const command = withAccess(stream, {
-    kind: 'ingestChunk' as const,
+    ...shared,
     agent,
     chunk: refused.bytes,
-    firstLine,
     lineNumbers: refused.numbers,
     refusals: faults.map(({ refusal }) => refusal),
-    mode,
-    ...reading,
     options: rejectedOptions(options),
   })
   return { parts: [...parts, { shard: shards.shardOf(agent), command }], faults: [], agents }

@@ -5,8 +5,7 @@ import type { Shards } from '../../../dispatch/links/shards.js'
 import type { Answer, IngestRequest, Principal } from '../../routes/route.js'
 import { bodyOf, readArray, RecordedBody, type BodySource } from './array-body.js'
 import { tooLarge } from '../body.js'
-import { BodyQueue } from '../body-queue.js'
-import { readBody, refuseRest } from '../body-stream.js'
+import { type BodyQueue, receiveBody } from '../body-queue.js'
 import type { Exchange } from '../exchange.js'
 import type { FrontSlices } from '../front-slices.js'
 import type { IngestStream } from './commands.js'
@@ -45,29 +44,11 @@ export class IngestReceiver {
     const { recordBytesMax, uploads, onError } = this.#parts
     // The text of a record can be longer than its canonical form.
     const lineBytesMax = recordBytesMax * 2 + limits.requestBytesMax
-    const upload = uploads.hold({ principal, owner: exchange.owner }, (refusal) => body.cut(refusal))
-    const stream = { ...this.#parts, exchange, request, principal, memory: upload, lineBytesMax }
-    const body = new BodyQueue(exchange, upload)
     const { gzip, event } = request
     const isBinary = event !== undefined && event.data !== 'json'
-    const stopReading = readBody(exchange, { gzip, memory: upload, isBinary }, body)
-    take(stream, body)
-      .then((answer) => {
-        if (answer === undefined) return
-        if ('code' in answer) refuseRest(exchange, answer)
-        else exchange.answer(answer)
-      })
-      .catch((error: unknown) => {
-        onError(error, exchange.requestId)
-        refuseRest(
-          exchange,
-          refuse('internal_error', 'The server failed; its log says why under the request id'),
-        )
-      })
-      .finally(() => {
-        stopReading()
-        upload.release()
-      })
+    receiveBody(exchange, { principal, uploads, gzip, isBinary, onError }, (body, memory) =>
+      take({ ...this.#parts, exchange, request, principal, memory, lineBytesMax }, body),
+    )
   }
 }
 

@@ -1,15 +1,14 @@
 import { BRACE_OPEN, BRACKET_OPEN, COLON, COMMA, LINE_FEED, QUOTE, SPACE } from '../../../base/ascii.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
-import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
+import type { BodyMemory } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
 import { lineEnd } from '../../../base/line-splitter.js'
 import { isUtf16, readJson, utf16Given } from '../../../strand/json.js'
 import { isJsonSpace, type Span, stringText, valueEnd } from '../../../strand/json-scanner.js'
 import type { IngestRequest } from '../../routes/route.js'
-import { tooLarge } from '../body.js'
 import type { BodyPart } from '../body-queue.js'
 import type { FrontSlices } from '../front-slices.js'
-import type { BodySource, BrokenBody } from './array-body.js'
+import { type BodySource, type BrokenBody, readWhole } from './array-body.js'
 import { ArrayLines } from './array-lines.js'
 
 /** How an object is split. `largeAsText`: integers beyond ±(2^53-1) are kept as strings. */
@@ -50,16 +49,9 @@ export class SplitBody implements BodySource {
    */
   async read(): Promise<{ malformed: Refusal } | BrokenBody | undefined> {
     const { splitting, slices, memory } = this.#parts
-    const bytesMax = limits.ingestArrayBytesMax
-    const gathered = new GatheredBytes({ memory, bytesMax })
-    for (;;) {
-      const part = await this.#body.next()
-      if ('ended' in part) break
-      if (!('bytes' in part)) return part
-      if (gathered.length + part.bytes.length > bytesMax) return { refusal: tooLarge(bytesMax) }
-      gathered.add(part.bytes)
-    }
-    const found = await slices.runSteps(divide(gathered.bytes, splitting))
+    const whole = await readWhole(this.#body, { memory, bytesMax: limits.ingestArrayBytesMax })
+    if (!('bytes' in whole)) return whole
+    const found = await slices.runSteps(divide(whole.bytes, splitting))
     if ('code' in found) return found.code === 'too_large' ? { refusal: found } : { malformed: found }
     this.#lines = linesOf(found)
     return undefined

@@ -1,6 +1,5 @@
 import { LINE_FEED } from '../../../base/ascii.js'
 import { refuse, statusOf, type Refusal } from '../../../base/errors.js'
-import { GatheredBytes } from '../../../base/gathered-bytes.js'
 import { limits } from '../../../base/limits/limits.js'
 import { lineEnd, LineSplitter, type LineChunk } from '../../../base/line-splitter.js'
 import { sentBy, type IngestedOutcome } from '../../../protocol/messages.js'
@@ -8,7 +7,7 @@ import { answerOf, unexpected } from '../../routes/answers.js'
 import { withAccess } from '../../routes/parameters.js'
 import type { Answer } from '../../routes/route.js'
 import { tooLarge } from '../body.js'
-import { RecordedBody, type BodySource, type BrokenBody } from './array-body.js'
+import { readWhole, RecordedBody, type BodySource, type BrokenBody } from './array-body.js'
 import {
   commandsOf,
   keepingCommand,
@@ -37,18 +36,10 @@ export class WholeIngest {
 
   /** Takes the body. @returns the answer; undefined when the client has gone */
   async run(body: BodySource): Promise<Answer | Refusal | undefined> {
-    const gathered = new GatheredBytes({ memory: this.#stream.memory, bytesMax: this.#bytesMax })
-    for (;;) {
-      const part = await body.next()
-      if ('gone' in part) return undefined
-      if ('refusal' in part) return part.refusal
-      if ('ended' in part) break
-      if (gathered.length + part.bytes.length > this.#bytesMax) return tooLarge(this.#bytesMax)
-      gathered.add(part.bytes)
-    }
-    // Counted until the answer: the lines are checked before they are written.
-    const { bytes } = gathered
-    return this.#stream.request.format === 'json' ? this.#one(bytes) : this.#allOrNone(bytes, body)
+    const { memory, request } = this.#stream
+    const whole = await readWhole(body, { memory, bytesMax: this.#bytesMax })
+    if (!('bytes' in whole)) return answerBroken(whole)
+    return request.format === 'json' ? this.#one(whole.bytes) : this.#allOrNone(whole.bytes, body)
   }
 
   async #one(body: Buffer): Promise<Answer | Refusal> {
