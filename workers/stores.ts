@@ -12,7 +12,7 @@ import { checkStore } from './store/check/store-check.js'
 import { headsRoot } from './store/tables/heads.js'
 import { closeSnapshot, takeSnapshots } from './store/snapshots.js'
 import { readPosition } from './store/log/position.js'
-import { recover } from './store/log/recover.js'
+import { recover } from './store/log/shard-log.js'
 import { copyStore } from './store/store-copy.js'
 
 /*

@@ -26,7 +26,7 @@ import {
   nextStatements,
   replaceTables,
 } from '../cluster/database/upgrade.js'
-import { firstSegment } from '../../workers/store/replica/first-segment.js'
+import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import { formerForm } from '../../workers/store/log/former-form.js'
 import { pull, type PulledCluster, readTarget } from './cluster-pull.js'
 import { pushStores } from './cluster-push.js'

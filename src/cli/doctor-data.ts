@@ -165,7 +165,7 @@ async function examineStores(dataDir: string): Promise<Finding[]> {
 
 /** Walks through the log of a store. */
 async function examineLog(dataDir: string, name: string): Promise<Finding> {
-  const { segmentsAhead } = await import('../../workers/store/log/examine.js')
+  const { segmentsAhead } = await import('../../workers/store/log/shard-log.js')
   try {
     const segments = await segmentsAhead(join(dataDir, name))
     if (segments === undefined) return ok('log', `the log of ${name} is that of its cluster`)

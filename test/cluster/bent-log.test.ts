@@ -10,7 +10,7 @@ import { ClusterReader } from '../../workers/store/replica/cluster-reader.js'
 import { FollowedStore } from '../../workers/store/replica/followed-store.js'
 import { LogLine } from '../../workers/store/replica/log-line.js'
 import { Memtable } from '../../workers/store/log/memtable.js'
-import { pullStore } from '../../workers/store/replica/pulled-stores.js'
+import { pullStore } from '../../workers/store/replica/node-store.js'
 import { decodeChanges, type RowChange } from '../../workers/store/log/row-change.js'
 import { bytesOf, eraseInRows } from '../../workers/store/log/segment-blocks.js'
 import { tableIds } from '../../workers/store/log/table-ids.js'
@@ -150,8 +150,8 @@ describe.skipIf(noPostgres)('a log that SQL has changed', () => {
     const environment = openEnvironment(path, 'write', rows)
     const reader = new ClusterReader(line, secret, { from: undefined, rowOf: (...at) => rows.row(...at) })
     const places: number[] = []
-    for (const { content } of reader.read()) {
-      for (const change of decodeChanges(content)) if (change.table < 254) rows.replay(change)
+    for (const { changes } of reader.read()) {
+      for (const change of changes) if (change.table < 254) rows.replay(change)
       places.push(reader.positionAt(0).offset)
     }
     line.close()

@@ -93,8 +93,8 @@ const plants: [what: string, ...plants: Plant[]][] = [
     'a position that is written outside of the flush',
     {
       file: 'workers/store/log/shard-log.js',
-      from: 'commitDurably(this.#environment, () => {',
-      to: 'commitDurably(this.#environment, () => this.#memtable.alone(() => putPosition(this.#environment, end))); commitDurably(this.#environment, () => {',
+      from: 'commitDurably(this.environment, () => {',
+      to: 'commitDurably(this.environment, () => this.#memtable.alone(() => putPosition(this.environment, end))); commitDurably(this.environment, () => {',
     },
     {
       file: 'workers/store/log/memtable.js',

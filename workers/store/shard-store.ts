@@ -7,7 +7,7 @@ import type { Agent } from './tables/agent.js'
 import { ApiKeyTable } from './tables/api-keys.js'
 import { AuthTable } from './tables/auth-table.js'
 import type { Table } from './tables/table.js'
-import { openEnvironment, type Environment } from './environment.js'
+import type { Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index/hash-index.js'
 import { IdempotencyTable } from './tables/idempotency.js'
 import {
@@ -24,10 +24,9 @@ import {
 } from './tables/record-codec.js'
 import { putClockFloor, readClockFloor } from './tables/clock-floor.js'
 import { putEdges } from './tables/edges.js'
-import { Preallocation, flushBytesMax, groupBytesMax, type Room } from './preallocation.js'
+import { flushBytesMax, groupBytesMax, type Room } from './preallocation.js'
 import { eraseRecords, keepCommitment } from './tables/erasures.js'
 import { putLastTold } from './tables/last-told.js'
-import { Memtable } from './log/memtable.js'
 import { type OpenLog, ShardLog } from './log/shard-log.js'
 import { LoggedHeads } from './tables/logged-heads.js'
 import { putMails } from './tables/mails.js'
@@ -72,7 +71,6 @@ export class ShardStore {
   readonly proposalAging = new ProposalAging()
   readonly #hashes: HashIndex
   readonly #scrubber: Scrubber
-  readonly #room: Preallocation
   readonly #log: ShardLog
   /** Since the last flush: entries of the indexes, the most bytes by which their rows can make the data file longer, and since when. */
   #unflushed: { records: number; bytesMax: number; sinceMs: number | undefined } = nothingUnflushed()
@@ -84,10 +82,8 @@ export class ShardStore {
   #lastHlc: Hlc
 
   constructor(path: string, masterSeed: Uint8Array, { openAgentsMax, openLog }: StoreOptions = {}) {
-    const memtable = new Memtable()
-    this.environment = openEnvironment(path, 'write', memtable)
-    this.#room = new Preallocation(path, this.environment)
-    this.#log = new ShardLog({ path, environment: this.environment, memtable, room: this.#room, openLog })
+    this.#log = new ShardLog(path, openLog)
+    this.environment = this.#log.environment
     this.agents = new AgentTable(this.environment, masterSeed, openAgentsMax)
     this.idempotency = new IdempotencyTable(this.environment)
     this.apiKeys = new ApiKeyTable(this.environment)
@@ -115,7 +111,7 @@ export class ShardStore {
 
   /** Whether the disk has room for a commit that needs so much; asked before anything is decided. */
   hasRoom({ store, log }: Room = { store: 0, log: 0 }): boolean {
-    this.#full = !this.#room.reserve(this.#flushBytesMax(store)) || !this.#log.reserve(log)
+    this.#full = !this.#log.room.reserve(this.#flushBytesMax(store)) || !this.#log.reserve(log)
     return !this.#full
   }
 
@@ -163,7 +159,7 @@ export class ShardStore {
     const records = group.records.length + group.imported.length + heads
     if (this.#unflushed.records + records > flushRecordsMax) this.flush()
     const bytesMax = groupBytesMax(group)
-    if (!this.#room.reserve(this.#flushBytesMax(bytesMax)))
+    if (!this.#log.room.reserve(this.#flushBytesMax(bytesMax)))
       throw new Error('The disk has no room for a commit')
     this.#put(group, nowMs)
     this.#unflushed.records += records
@@ -293,8 +289,6 @@ export class ShardStore {
       })
     }
     await this.#log.close()
-    this.#room.close()
-    await this.environment.root.close()
   }
 
   /** Writes imported records, which are not in the log, in blocks of their own. */

@@ -21,6 +21,7 @@ import {
 } from '../../../src/base/durable-file.js'
 import { syncDirectory } from '../../../src/base/sync-directory.js'
 import { DirectWrites, closeDirect, openDirect, writeThroughCache, type DirectFile } from './direct-writes.js'
+import { decodeChanges } from './row-change.js'
 import {
   SECTOR_BYTES,
   contentOf,
@@ -32,7 +33,7 @@ import {
   type SegmentKind,
   type SegmentPlace,
 } from './segment.js'
-import type { SegmentLog } from './segment-log.js'
+import type { LogSegment, SegmentLog } from './segment-log.js'
 
 /** Bytes of the first file of a log. Each further one is twice as long as the longest, up to the most. */
 const FILE_BYTES_MIN = 262_144
@@ -133,7 +134,7 @@ export class FileLog implements SegmentLog<LogPosition> {
    * when the machine stopped. What is read counts as durable once it is in the store.
    * @throws Error where one behind it shows that it had been on disk
    */
-  *read(): Generator<Segment> {
+  *read(): Generator<Segment & LogSegment> {
     for (;;) {
       const file = this.#current
       const content = bytesOf(file)
@@ -153,7 +154,7 @@ export class FileLog implements SegmentLog<LogPosition> {
           this.#end = { number, hash, file: next.no, offset: 0 }
           break
         }
-        yield segment
+        yield { ...segment, changes: decodeChanges(segment.content) }
       }
     }
   }

@@ -1,17 +1,23 @@
-import type { Environment } from '../environment.js'
+import { commitDurably, openEnvironment, type Environment } from '../environment.js'
 import type { LogPosition } from './file-log.js'
 
-const key = Buffer.from('log-position')
+/** The row of `meta` that a copy of the store leaves out: where it lies, there is no log. */
+export const positionKey = Buffer.from('log-position')
 
 const HASH_BYTES = 32
 const BYTES = 6 + HASH_BYTES + 4 + 6
 
-/** The row of `meta` that a copy of the store leaves out: where it lies, there is no log. */
-export const positionKey = key
+/** In a position of a cluster's log the offset is the number of the segment, and files have numbers from 1 on. */
+export const noFile = 0
+
+/** Whether a store's position is one in a cluster's log. */
+export function isOfCluster({ file }: LogPosition): boolean {
+  return file === noFile
+}
 
 /** Up to where LMDB has what is in the log; undefined for a store that has never had a log. */
 export function readPosition({ meta }: Environment): LogPosition | undefined {
-  const value = meta.get(key)
+  const value = meta.get(positionKey)
   if (value === undefined) return undefined
   return {
     number: value.readUIntBE(0, 6),
@@ -23,12 +29,32 @@ export function readPosition({ meta }: Environment): LogPosition | undefined {
 
 /** Writes it, within the transaction that writes what the log has up to there; without one, the store has no log. */
 export function putPosition({ meta }: Environment, position: LogPosition | undefined): void {
-  if (position === undefined) return meta.remove(key)
+  if (position === undefined) return meta.remove(positionKey)
   const { number, hash, file, offset } = position
   const value = Buffer.alloc(BYTES)
   value.writeUIntBE(number, 0, 6)
   value.set(hash, 6)
   value.writeUInt32BE(file, 6 + HASH_BYTES)
   value.writeUIntBE(offset, 10 + HASH_BYTES, 6)
-  meta.put(key, value)
+  meta.put(positionKey, value)
+}
+
+/** The same of a store that nobody has open. */
+export async function positionAt(path: string): Promise<LogPosition | undefined> {
+  const environment = openEnvironment(path, 'read')
+  try {
+    return readPosition(environment)
+  } finally {
+    await environment.root.close()
+  }
+}
+
+/** Writes it to a store that nobody has open, and returns when it is on disk. */
+export async function setPositionAt(path: string, position: LogPosition | undefined): Promise<void> {
+  const environment = openEnvironment(path, 'write')
+  try {
+    commitDurably(environment, () => putPosition(environment, position))
+  } finally {
+    await environment.root.close()
+  }
 }

@@ -1,4 +1,11 @@
-import type { Segment, SegmentContent, SegmentPlace } from './segment.js'
+import type { RowChange } from './row-change.js'
+import type { SegmentContent, SegmentPlace } from './segment.js'
+
+/** A segment of a log that is read. */
+export interface LogSegment {
+  /** Keys and values are views of what was read. */
+  changes: Iterable<RowChange>
+}
 
 /**
  * What makes the writes of a shard durable: segments in order, each upon the one before. The shard needs nothing else of
@@ -13,7 +20,7 @@ export interface SegmentLog<Position extends SegmentPlace> {
   /** The number of the last segment that is durable for sure. */
   readonly durable: number
   /** The segments from the end of the store on, in order; to be called before anything is appended. */
-  read(): Iterable<Segment>
+  read(): Iterable<LogSegment>
   /** Makes room for a segment with so much content. @returns false when there is none */
   reserve(contentBytes: number): boolean
   /** Appends a segment, which is durable after the next sync. */

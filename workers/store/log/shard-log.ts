@@ -1,41 +1,33 @@
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import { logFolder } from '../../../src/store-files/log-folder.js'
-import { commitDurably, type Environment } from '../environment.js'
-import { replayBytesMax, type Preallocation } from '../preallocation.js'
+import { commitDurably, openEnvironment, type Environment } from '../environment.js'
+import { Preallocation, replayBytesMax } from '../preallocation.js'
 import { markForScrubbing } from '../scrubber.js'
+import { indexStore } from '../tables/store-indexes.js'
 import { FileLog, type LogPosition } from './file-log.js'
 import type { SegmentLog } from './segment-log.js'
-import type { Memtable } from './memtable.js'
+import { Memtable } from './memtable.js'
 import { erasedBlock, erasedInPlace } from './erased-in-place.js'
-import { putPosition, readPosition } from './position.js'
+import { isOfCluster, positionAt, putPosition, readPosition } from './position.js'
 import type { RowOf } from './record-check.js'
-import { decodeChanges, encodeChanges } from './row-change.js'
+import { encodeChanges } from './row-change.js'
 import { tableIds } from './table-ids.js'
 
 /** Opens a log where the store has it up to a place, or has nothing; `rowOf` are its rows. */
 export type OpenLog = (from: LogPosition | undefined, rowOf: RowOf) => SegmentLog<LogPosition>
 
-/** What the log of a shard works on. */
-interface Parts {
-  /** Directory of the store. */
-  path: string
-  environment: Environment
-  memtable: Memtable
-  room: Preallocation
-  /** Where it lies; in files beside the store when absent. */
-  openLog?: OpenLog | undefined
-}
-
 /**
- * The log of a shard beside its store: what is appended is durable, and LMDB gets it with the next flush. LMDB says
- * itself how far it is, in the transaction that brings it there, and is never ahead of the log
- * (docs/adr/0041-one-log.md).
+ * A store with its log: what is appended to the log is durable, and LMDB gets it with the next flush. LMDB says itself how far it
+ * is, in the transaction that brings it there, and is never ahead of the log (docs/adr/0041-one-log.md).
  */
 export class ShardLog {
-  readonly #environment: Environment
-  readonly #memtable: Memtable
+  readonly environment: Environment
+  /** Free space at the end of LMDB's file. */
+  readonly room: Preallocation
+  readonly #memtable = new Memtable()
   readonly #log: SegmentLog<LogPosition>
   /** Segments that the opening found and the store did not have. */
   readonly replayed: number
@@ -44,17 +36,25 @@ export class ShardLog {
   #erases = false
   #flushedSegment = 0
 
-  /** Opens the log and brings the store up to its end. @throws Error when the log is damaged, or the disk is full */
-  constructor({ path, environment, memtable, room, openLog }: Parts) {
-    this.#environment = environment
-    this.#memtable = memtable
-    const position = readPosition(environment)
-    const open = openLog ?? ((from) => FileLog.open(join(path, logFolder), from))
-    this.#log = open(position, this.#rowOf)
-    this.#flushedSegment = position?.number ?? 0
-    this.replayed = this.#replay(room)
-    // Also where nothing but the name of the next file was in the log.
-    if (this.#log.end.number !== position?.number) this.flush(() => {})
+  /**
+   * Opens a store and its log, and brings the store up to its end.
+   * @param openLog where the log lies; in files beside the store when absent
+   * @throws Error when the log is damaged, or the disk is full
+   */
+  constructor(path: string, openLog: OpenLog = (from) => FileLog.open(join(path, logFolder), from)) {
+    this.environment = openEnvironment(path, 'write', this.#memtable)
+    this.room = new Preallocation(path, this.environment)
+    try {
+      const position = readPosition(this.environment)
+      this.#log = openLog(position, this.#rowOf)
+      this.#flushedSegment = position?.number ?? 0
+      this.replayed = this.readOn()
+      // Also where nothing but the name of the next file was in the log.
+      if (this.#log.end.number !== position?.number) this.flush(() => {})
+    } catch (error) {
+      void this.#closeStore()
+      throw error
+    }
   }
 
   /** Bytes that rows take which LMDB does not have, roughly. */
@@ -116,11 +116,11 @@ export class ShardLog {
     // LMDB is never ahead of what the log has for sure.
     this.#log.syncNow()
     const { end } = this.#log
-    commitDurably(this.#environment, () => {
+    commitDurably(this.environment, () => {
       this.#memtable.move(() => {
-        if (this.#erases) markForScrubbing(this.#environment)
+        if (this.#erases) markForScrubbing(this.environment)
         rest()
-        putPosition(this.#environment, end)
+        putPosition(this.environment, end)
       })
     })
     this.#memtable.forget()
@@ -129,15 +129,37 @@ export class ShardLog {
     this.#flushedSegment = end.number
   }
 
+  /** The same where any number of segments may have come, which a shard would bound: the indexes follow in steps. */
+  settle(): void {
+    this.flush(() => {})
+    indexStore(this.environment, (body) => commitDurably(this.environment, () => this.#memtable.move(body)))
+  }
+
   /** Overwrites all that the log ever held. Nothing may wait for a flush. */
   wipe(): void {
     assert(this.#memtable.bytes === 0, 'a log is wiped after a flush')
     this.#log.wipe()
   }
 
-  /** Reads on in a log that another one writes. @returns how many segments it read; they wait for a flush */
-  readOn(room: Preallocation): number {
-    return this.#replay(room)
+  /** Reads the log from where the store has it, or on where another one writes it. @returns how many segments; they wait for a flush */
+  readOn(): number {
+    let segments = 0
+    let changes = 0
+    for (const segment of this.#log.read()) {
+      segments += 1
+      for (const read of segment.changes) {
+        const change = read.table === erasedInPlace ? erasedBlock(read, this.#rowOf) : read
+        changes += 1
+        this.#erases ||= change.table === tableIds.erasures
+        this.#memtable.replay(change)
+      }
+      if (this.#memtable.bytes < limits.replayBytes) continue
+      this.#makeRoom(changes)
+      this.flush(() => {})
+      changes = 0
+    }
+    if (changes > 0) this.#makeRoom(changes)
+    return segments
   }
 
   /** Gives the shard up, once everything is durable. @throws Error when that is not known */
@@ -145,33 +167,54 @@ export class ShardLog {
     this.#log.handOver()
   }
 
+  /** Closes the log and the store. */
   async close(): Promise<void> {
     await this.#log.close()
+    await this.#closeStore()
   }
 
-  #replay(room: Preallocation): number {
-    let segments = 0
-    let changes = 0
-    for (const { kind, content } of this.#log.read()) {
-      if (kind !== 'group') continue
-      segments += 1
-      for (const told of decodeChanges(content)) {
-        const change = told.table === erasedInPlace ? erasedBlock(told, this.#rowOf) : told
-        changes += 1
-        this.#erases ||= change.table === tableIds.erasures
-        this.#memtable.replay(change)
-      }
-      if (this.#memtable.bytes < limits.replayBytes) continue
-      this.#makeRoom(room, changes)
-      this.flush(() => {})
-      changes = 0
-    }
-    if (changes > 0) this.#makeRoom(room, changes)
-    return segments
+  async #closeStore(): Promise<void> {
+    this.room.close()
+    await this.environment.root.close()
   }
 
-  #makeRoom(room: Preallocation, changes: number): void {
-    const bytesMax = replayBytesMax(this.#environment, { changes, bytes: this.#memtable.bytes })
-    if (!room.reserve(bytesMax)) throw new Error('The disk has no room to bring the store up to its log')
+  #makeRoom(changes: number): void {
+    const bytesMax = replayBytesMax(this.environment, { changes, bytes: this.#memtable.bytes })
+    if (!this.room.reserve(bytesMax)) throw new Error('The disk has no room to bring the store up to its log')
+  }
+}
+
+/**
+ * Brings a store up to its log, as a start of the server does, where one was killed. For whoever reads the store
+ * without a shard; nobody may have it open.
+ * @param openLog where its log lies; in files beside it when absent
+ * @throws Error when the log is damaged, or the disk is full
+ */
+export async function recover(path: string, openLog?: OpenLog): Promise<void> {
+  const log = new ShardLog(path, openLog)
+  try {
+    if (openLog !== undefined && log.replayed > 0) log.settle()
+  } finally {
+    await log.close()
+  }
+}
+
+/**
+ * Walks through the log of a store that nobody has open, and changes nothing.
+ * @returns how many segments the next start will bring into the store; undefined for one whose log is that of a cluster
+ * @throws Error when the log is damaged
+ */
+export async function segmentsAhead(path: string): Promise<number | undefined> {
+  const position = await positionAt(path)
+  // A store of an earlier version, or one whose first start was cut off: nothing was ever appended.
+  if (position === undefined) return 0
+  if (isOfCluster(position)) return undefined
+  const directory = join(path, logFolder)
+  if (!existsSync(directory)) throw new Error(`The folder ${directory} is missing`)
+  const log = FileLog.open(directory, position, 'read')
+  try {
+    return [...log.read()].length
+  } finally {
+    await log.close()
   }
 }

@@ -19,8 +19,8 @@ import { isImportedBlock } from '../tables/tables.js'
 import type { RowOf } from '../log/record-check.js'
 import { decodeChanges, type RowChange } from '../log/row-change.js'
 import { bodied, eraseInRows } from '../log/segment-blocks.js'
-import type { Segment, SegmentContent } from '../log/segment.js'
-import type { SegmentLog } from '../log/segment-log.js'
+import type { SegmentContent } from '../log/segment.js'
+import type { LogSegment, SegmentLog } from '../log/segment-log.js'
 
 /** Whose log it is. */
 export interface ClusterLogParts extends ClusterSecret {
@@ -76,7 +76,7 @@ export class ClusterLog implements SegmentLog<LogPosition> {
   }
 
   /** The segments from the end of the store on; behind the last one this node opens the log for itself. */
-  *read(): Generator<Segment> {
+  *read(): Generator<LogSegment> {
     do {
       for (const segment of this.#at.read()) {
         this.#countRead()

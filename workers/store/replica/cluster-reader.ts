@@ -1,23 +1,15 @@
 import type { CheckpointPlace } from './cluster-checkpoint.js'
-import { type ClusterKeys, type NextBlocks, type Writer } from './cluster-segment.js'
+import { type ClusterKeys, type NextBlocks, noBlocks, type Writer } from './cluster-segment.js'
 import type { LogPosition } from '../log/file-log.js'
 import { clusterForm, type LogForm } from '../log/log-form.js'
 import type { LogLine } from './log-line.js'
+import { isOfCluster, noFile } from '../log/position.js'
 import { RecordCheck, type RowOf } from '../log/record-check.js'
+import type { RowChange } from '../log/row-change.js'
+import type { LogSegment, SegmentLog } from '../log/segment-log.js'
 import type { SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
-import { importedBlocksFrom } from '../tables/tables.js'
-import { changeBytes, encodeChanges, type RowChange } from '../log/row-change.js'
-import type { Segment } from '../log/segment.js'
 
 const HASH_BYTES = 32
-/** In a position of a cluster's log the offset is the number of the segment, and files have numbers from 1 on. */
-const NO_FILE = 0
-const noBlocks: NextBlocks = { blocks: 0, imported: importedBlocksFrom }
-
-/** Whether a store's position is one in a cluster's log. */
-export function isOfCluster({ file }: LogPosition): boolean {
-  return file === NO_FILE
-}
 
 /** The store that is brought up to a log. */
 export interface StoreBehind {
@@ -65,19 +57,19 @@ export class ClusterReader {
    */
   positionAt(group: number): LogPosition {
     const { segment, hash } = this.#complete ?? this.place
-    return { number: this.#complete?.group ?? group, hash, file: NO_FILE, offset: segment }
+    return { number: this.#complete?.group ?? group, hash, file: noFile, offset: segment }
   }
 
   /**
    * The segments with changes from there on, to the end of the log or to a segment.
    * @throws ErasedLater behind the last one, where a segment behind that erased a record, or none did
    */
-  *read(upTo = Infinity): Generator<Segment> {
+  *read(upTo = Infinity): Generator<LogSegment> {
     const { segment } = this.place
     if (segment >= 0 && this.writer === undefined) this.#begin()
     for (const rows of segment < upTo ? this.#line.segments(segment) : []) {
       const changes = this.#take(rows, 'whole')
-      if (changes.length > 0) yield this.#segmentOf(changes)
+      if (changes.length > 0) yield { changes }
       if (this.place.segment >= upTo) break
     }
     this.#check.end()
@@ -87,12 +79,12 @@ export class ClusterReader {
    * The same for a store that has nothing: the rows of a checkpoint, by which records are checked, and the blocks up to it.
    * What the segments up to there held beside blocks is in the checkpoint, and may be gone from them.
    */
-  *readUpTo({ segment, hash, rows }: CheckpointPlace): Generator<Segment> {
+  *readUpTo({ segment, hash, rows }: CheckpointPlace): Generator<LogSegment> {
     for (const stored of this.#line.segments(-1)) {
       const isFirst = this.place.segment < 0
       const blocks = this.#take(stored, 'blocks')
-      if (isFirst) for (const changes of rows) yield this.#segmentOf(changes)
-      if (blocks.length > 0) yield this.#segmentOf(blocks)
+      if (isFirst) for (const changes of rows) yield { changes }
+      if (blocks.length > 0) yield { changes: blocks }
       if (this.place.segment === segment) break
     }
     if (this.place.segment !== segment || !this.place.hash.equals(hash))
@@ -124,22 +116,56 @@ export class ClusterReader {
     this.group = about.lastGroup
     return changes
   }
+}
 
-  #segmentOf(changes: readonly RowChange[]): Segment {
-    const bytes = changes.reduce((sum, change) => sum + changeBytes(change), 0)
-    const content = Buffer.allocUnsafe(bytes)
-    encodeChanges(changes).write(content)
-    const { group, place } = this
-    return {
-      kind: 'group',
-      number: group,
-      durable: group,
-      hash: place.hash,
-      prev: place.hash,
-      content,
-      bytes,
-    }
+/** The log of a shard as a node has it that only reads it. */
+export class FollowedLog implements SegmentLog<LogPosition> {
+  readonly #reader: ClusterReader
+  readonly #from: CheckpointPlace | undefined
+  readonly #upTo: number
+
+  /** @param from the checkpoint that an empty store begins with; @param upTo the last segment that is read */
+  constructor(reader: ClusterReader, from?: CheckpointPlace, upTo = Infinity) {
+    this.#reader = reader
+    this.#from = from
+    this.#upTo = upTo
   }
+
+  get end(): LogPosition {
+    return this.#reader.positionAt(this.#reader.group)
+  }
+
+  get durable(): number {
+    return this.#reader.group
+  }
+
+  *read(): Generator<LogSegment> {
+    if (this.#from !== undefined) yield* this.#reader.readUpTo(this.#from)
+    yield* this.#reader.read(this.#upTo)
+  }
+
+  reserve(): boolean {
+    return false
+  }
+
+  append(): never {
+    throw new Error('A log that is followed is not written to')
+  }
+
+  syncNow(): void {}
+
+  syncSoon(then: (error: Error | null) => void): void {
+    setImmediate(() => then(null))
+  }
+
+  release(): void {}
+
+  wipe(): void {}
+
+  handOver(): void {}
+
+  /** Others may use the line. */
+  async close(): Promise<void> {}
 }
 
 function otherHistory(segment: number): Error {

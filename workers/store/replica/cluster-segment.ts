@@ -6,7 +6,7 @@ import { ROW_CHECKSUM_BYTES } from '../../../src/store-files/row-checksum.js'
 import type { SegmentPart, SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 import { deriveSeed } from '../../../src/strand/keys.js'
 import { seal, unseal } from '../../../src/strand/seal.js'
-import { runKey } from '../tables/tables.js'
+import { importedBlocksFrom, runKey } from '../tables/tables.js'
 import type { RecordCheck } from '../log/record-check.js'
 import { decodeChanges, type RowChange } from '../log/row-change.js'
 import { bodied, bytesOf, type CommitmentOf, decodeBlocks, encodeBlocks } from '../log/segment-blocks.js'
@@ -43,6 +43,9 @@ export interface NextBlocks {
   blocks: number
   imported: number
 }
+
+/** Where there are none. */
+export const noBlocks: NextBlocks = { blocks: 0, imported: importedBlocksFrom }
 
 /** Who wrote a segment: a node, and its incarnation; an empty name where the cluster was made. */
 export interface Writer {
@@ -122,6 +125,19 @@ export function encodeClusterSegment(
     '',
   ].join('\n')
   return { header, hash: macOf(masterSeed, header), parts: partsOf(blocks.bytes, state) }
+}
+
+/** Segment 0 of a shard's log in a cluster, as it is stored. */
+export function firstSegment(shard: number, secret: ClusterSecret) {
+  const prev = Buffer.alloc(32)
+  const numbered = { shard, segment: 0, lastGroup: 0, groups: 0, next: noBlocks, prev }
+  const { header, hash, parts } = encodeClusterSegment(
+    { ...numbered, kind: 'base', writer: noWriter },
+    [],
+    secret,
+  )
+  const stored = parts.map(({ blocks }) => ({ blocks: Buffer.from(blocks), state: null }))
+  return { shard, number: 0, hash, header, parts: stored }
 }
 
 /** A segment that was read. */

@@ -3,14 +3,9 @@ import { steadyClock } from '../../../src/base/clock.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import { machineClock } from '../../../src/base/machine-clock.js'
 import type { SegmentName } from '../../../src/protocol/cluster-log-messages.js'
-import { commitDurably, type Environment, openEnvironment } from '../environment.js'
-import { Preallocation } from '../preallocation.js'
 import { Scrubber } from '../scrubber.js'
-import { indexStore } from '../tables/store-indexes.js'
-import type { ClusterReader } from './cluster-reader.js'
+import { type ClusterReader, FollowedLog } from './cluster-reader.js'
 import type { Writer } from './cluster-segment.js'
-import { FollowedLog } from './followed-log.js'
-import { Memtable } from '../log/memtable.js'
 import { type Found, type NodeStore, bringUp, readerOf } from './node-store.js'
 import { ShardLog } from '../log/shard-log.js'
 
@@ -30,9 +25,6 @@ export interface Followed {
 export class FollowedStore {
   /** What became of the store that was there. */
   readonly found: Found
-  readonly #environment: Environment
-  readonly #memtable: Memtable
-  readonly #room: Preallocation
   readonly #reader: ClusterReader
   readonly #log: ShardLog
   readonly #store: NodeStore
@@ -45,14 +37,16 @@ export class FollowedStore {
   /** Since when something waits in memory that LMDB does not have; undefined while it has all. */
   #waitingSinceMs: number | undefined
 
-  private constructor(store: NodeStore, opened: Opened, found: Found) {
-    this.#store = store
+  private constructor(store: NodeStore, found: Found) {
+    let reader: ClusterReader | undefined
     this.found = found
-    this.#environment = opened.environment
-    this.#memtable = opened.memtable
-    this.#room = opened.room
-    this.#reader = opened.reader
-    this.#log = opened.log
+    this.#store = store
+    this.#log = new ShardLog(store.path, (from, rowOf) => {
+      reader = readerOf(store, { from, rowOf })
+      return new FollowedLog(reader)
+    })
+    assert(reader !== undefined, 'a log is opened with its store')
+    this.#reader = reader
   }
 
   /**
@@ -60,20 +54,14 @@ export class FollowedStore {
    * @throws Error when the database cannot be read, or the disk is full
    */
   static async open(store: NodeStore): Promise<FollowedStore> {
-    const found = await bringUp(store)
-    const memtable = new Memtable()
-    const environment = openEnvironment(store.path, 'write', memtable)
-    const room = new Preallocation(store.path, environment)
+    const followed = new FollowedStore(store, await bringUp(store))
     try {
-      const { log, reader } = openLogOf(store, { memtable, environment, room })
-      const followed = new FollowedStore(store, { memtable, environment, room, log, reader }, found)
-      if (log.replayed > 0) followed.#settle()
+      if (followed.#log.replayed > 0) followed.#settle()
       // Also what was erased while it was brought up, or before it was closed.
       followed.#scrub()
       return followed
     } catch (error) {
-      room.close()
-      await environment.root.close()
+      await followed.close()
       throw error
     }
   }
@@ -93,7 +81,7 @@ export class FollowedStore {
     const nowMs = steadyClock()
     const before = this.#reader.place.segment
     this.#hasGrown = false
-    if (this.#log.readOn(this.#room) > 0) this.#waitingSinceMs ??= nowMs
+    if (this.#log.readOn() > 0) this.#waitingSinceMs ??= nowMs
     this.#hasGrown = this.#reader.place.segment > before
     if (this.#waitingSinceMs === undefined) return
     if (this.#log.erases || nowMs >= this.#waitingSinceMs + limits.clusterSettleMs) this.#settle()
@@ -119,43 +107,17 @@ export class FollowedStore {
 
   async close(): Promise<void> {
     await this.#log.close()
-    this.#room.close()
-    await this.#environment.root.close()
   }
 
   /** Has what was read in LMDB, and all that follows from it. */
   #settle(): void {
     this.#waitingSinceMs = undefined
-    this.#log.flush(() => {})
-    indexStore(this.#environment, (body) => commitDurably(this.#environment, () => this.#memtable.move(body)))
+    this.#log.settle()
     this.#scrub()
   }
 
   /** Overwrites bodies that were erased: nobody else works on this store. */
   #scrub(): void {
-    for (const scrubber = new Scrubber(this.#environment); scrubber.ready;) scrubber.step()
+    for (const scrubber = new Scrubber(this.#log.environment); scrubber.ready;) scrubber.step()
   }
-}
-
-/** A store that is open. */
-interface Opened {
-  memtable: Memtable
-  environment: Environment
-  room: Preallocation
-  log: ShardLog
-  reader: ClusterReader
-}
-
-function openLogOf(store: NodeStore, opened: Pick<Opened, 'memtable' | 'environment' | 'room'>) {
-  let reader: ClusterReader | undefined
-  const log = new ShardLog({
-    path: store.path,
-    ...opened,
-    openLog(from, rowOf) {
-      reader = readerOf(store, { from, rowOf })
-      return new FollowedLog(reader, undefined)
-    },
-  })
-  assert(reader !== undefined, 'a log is opened with its store')
-  return { log, reader }
 }

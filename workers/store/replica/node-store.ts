@@ -2,17 +2,15 @@ import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { assert } from '../../../src/base/assert.js'
 import { syncDirectory } from '../../../src/base/sync-directory.js'
-import { openEnvironment } from '../environment.js'
+import type { ShardLine } from '../../../src/protocol/cluster-log-messages.js'
 import type { CheckpointHead, CheckpointPlace } from './cluster-checkpoint.js'
-import { ClusterReader, isOfCluster, type StoreBehind } from './cluster-reader.js'
+import { ClusterReader, FollowedLog, type StoreBehind } from './cluster-reader.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import type { LogPosition } from '../log/file-log.js'
-import { FollowedLog } from './followed-log.js'
 import { clusterForm, type LogForm } from '../log/log-form.js'
-import type { LogLine } from './log-line.js'
-import { readPosition } from '../log/position.js'
-import { recover } from '../log/recover.js'
+import { LogLine } from './log-line.js'
+import { isOfCluster, positionAt, setPositionAt } from '../log/position.js'
 import type { RowChange } from '../log/row-change.js'
+import { recover } from '../log/shard-log.js'
 
 /** The last checkpoint of a shard, and what has come since. */
 export interface LastCheckpoint {
@@ -29,6 +27,12 @@ export interface NodeStore {
   secret: ClusterSecret
   /** The form of the log; that of nodes when absent. */
   form?: LogForm | undefined
+}
+
+/** A store that is made of a shard's log, up to a segment. */
+export interface Pulled extends Omit<NodeStore, 'line'> {
+  upTo: number
+  line: ShardLine
 }
 
 /** What became of the store that was there; its place is where it was moved. */
@@ -51,7 +55,7 @@ export async function bringUp(store: NodeStore): Promise<Found & { last: LastChe
   const { path } = store
   const verdict = await examine(store, last.head)
   if (verdict === 'fits') {
-    await recover(path, (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf }), undefined))
+    await recover(path, (from, rowOf) => new FollowedLog(readerOf(store, { from, rowOf })))
     return { kind: 'caughtUp', last }
   }
   const place = verdict === 'other' ? setAside(path) : undefined
@@ -60,7 +64,7 @@ export async function bringUp(store: NodeStore): Promise<Found & { last: LastChe
 }
 
 /** Makes a store from its shard's log, whole or not at all. @param upTo the last segment that it is to have */
-export async function buildStore(
+async function buildStore(
   store: NodeStore,
   head: CheckpointHead | undefined,
   upTo = Infinity,
@@ -76,6 +80,32 @@ export async function buildStore(
   // The placeholder of a store that was never made.
   rmSync(`${path}.tmp`, { recursive: true, force: true })
   syncDirectory(dirname(path))
+}
+
+/**
+ * Makes a store of its own of a shard's log, up to a segment.
+ * @returns false where the log has a checkpoint behind that segment, so that it cannot be read up to there any more
+ */
+export async function pullStore({ line: given, upTo, ...asked }: Pulled): Promise<boolean> {
+  const line = new LogLine(given)
+  const store = { ...asked, line }
+  try {
+    const { head } = lastCheckpoint(store)
+    if (head !== undefined && head.segment > upTo) return false
+    try {
+      await buildStore(store, head, upTo)
+    } catch (error) {
+      // One that was made in the meantime took away what was being read.
+      if (lastCheckpoint(store).head?.segment === head?.segment) throw error
+      return false
+    }
+    // It has no log yet.
+    await setPositionAt(store.path, undefined)
+    rmSync(join(store.path, 'lock.mdb'), { force: true })
+    return true
+  } finally {
+    line.close()
+  }
 }
 
 /** The last checkpoint of a shard. */
@@ -101,21 +131,12 @@ async function examine(
   head: CheckpointHead | undefined,
 ): Promise<'fits' | 'missing' | 'other'> {
   if (!existsSync(join(path, 'data.mdb'))) return 'missing'
-  const position = await positionOf(path)
+  const position = await positionAt(path)
   if (position === undefined || !isOfCluster(position)) return 'other'
   const row = position.offset < 0 ? undefined : line.find(position.offset)
   if (row === undefined || !position.hash.equals(row.hash)) return 'other'
   // All that it has is in the log, so it may go.
   return head !== undefined && head.segment > position.offset ? 'missing' : 'fits'
-}
-
-async function positionOf(path: string): Promise<LogPosition | undefined> {
-  const environment = openEnvironment(path, 'read')
-  try {
-    return readPosition(environment)
-  } finally {
-    await environment.root.close()
-  }
 }
 
 function setAside(path: string): string {

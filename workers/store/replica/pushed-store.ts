@@ -5,20 +5,24 @@ import { limits } from '../../../src/base/limits/limits.js'
 import { logFolder } from '../../../src/store-files/log-folder.js'
 import { syncDirectory } from '../../../src/base/sync-directory.js'
 import type { SegmentPart } from '../../../src/protocol/cluster-log-messages.js'
-import { commitDurably, openEnvironment, type Environment } from '../environment.js'
+import { openEnvironment, type Environment } from '../environment.js'
 import { erasedCommitment } from '../tables/erasures.js'
-import { importedBlocksFrom } from '../tables/tables.js'
 import { nextRows } from './checkpoint-writer.js'
 import { encodeCheckpointHead, encodeCheckpointPart } from './cluster-checkpoint.js'
 import { nextBehind } from './cluster-log.js'
-import { isOfCluster } from './cluster-reader.js'
-import { type ClusterSecret, encodeClusterSegment, type NextBlocks, noWriter } from './cluster-segment.js'
-import { firstSegment } from './first-segment.js'
+import {
+  type ClusterSecret,
+  encodeClusterSegment,
+  firstSegment,
+  type NextBlocks,
+  noBlocks,
+  noWriter,
+} from './cluster-segment.js'
 import type { LogPosition } from '../log/file-log.js'
-import { putPosition, readPosition } from '../log/position.js'
-import { recover } from '../log/recover.js'
+import { isOfCluster, noFile, positionAt, setPositionAt } from '../log/position.js'
 import { blocksOf, replicatedRows } from './replicated-rows.js'
 import { changeBytes, type RowChange } from '../log/row-change.js'
+import { recover } from '../log/shard-log.js'
 
 /** A segment of a store that becomes a cluster's, and the one before it. */
 export interface PushedSegment {
@@ -55,18 +59,20 @@ export class PushedStore {
 
   /** Opens it, once it is up to its own log. */
   static async open(path: string, shard: number, secret: ClusterSecret): Promise<PushedStore> {
-    if (!(await isAdopted(path))) await recover(path)
+    const position = await positionAt(path)
+    // An attempt before may have made it that of a node already.
+    if (position === undefined || !isOfCluster(position)) await recover(path)
     return new PushedStore(openEnvironment(path, 'read'), shard, secret)
   }
 
   /** Where the log is behind it: what `adopt` is to be told once all of it is there. */
   get position(): LogPosition {
-    return { number: 0, hash: this.#at.hash, file: 0, offset: this.#at.number }
+    return { number: 0, hash: this.#at.hash, file: noFile, offset: this.#at.number }
   }
 
   /** The segments behind the first one, with the blocks. */
   *segments(): Generator<PushedSegment> {
-    let next: NextBlocks = { blocks: 0, imported: importedBlocksFrom }
+    let next: NextBlocks = noBlocks
     for (const changes of gathered(blocksOf(this.#environment))) {
       const before = this.#at
       const number = before.number + 1
@@ -106,37 +112,12 @@ export class PushedStore {
 
 /** Makes a store that of a node, whose log is in the cluster from now on. Can be repeated. */
 export async function adopt(path: string, position: LogPosition): Promise<void> {
-  await putPlace(path, position)
+  await setPositionAt(path, position)
   const log = join(path, logFolder)
   const isLink = lstatSync(log, { throwIfNoEntry: false })?.isSymbolicLink() === true
   if (isLink) rmSync(realpathSync(log), { recursive: true, force: true })
   rmSync(log, { recursive: true, force: true })
   syncDirectory(path)
-}
-
-/** Makes a store one of its own again, which has no log yet. */
-export async function release(path: string): Promise<void> {
-  await putPlace(path, undefined)
-}
-
-async function putPlace(path: string, position: LogPosition | undefined): Promise<void> {
-  const environment = openEnvironment(path, 'write')
-  try {
-    commitDurably(environment, () => putPosition(environment, position))
-  } finally {
-    await environment.root.close()
-  }
-}
-
-/** Whether an attempt before has made it that of a node already. */
-async function isAdopted(path: string): Promise<boolean> {
-  const environment = openEnvironment(path, 'read')
-  try {
-    const position = readPosition(environment)
-    return position !== undefined && isOfCluster(position)
-  } finally {
-    await environment.root.close()
-  }
 }
 
 /** Blocks that one segment takes together. */

@@ -62,7 +62,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     changes: [
       [
         'this.#log.append(encodeChanges(changes));',
-        'commitDurably(this.#environment, () => this.#memtable.move(() => {})); this.#log.append(encodeChanges(changes));',
+        'commitDurably(this.environment, () => this.#memtable.move(() => {})); this.#log.append(encodeChanges(changes));',
       ],
     ],
     shownBy: ['an owner that is cut off', 'kill -9 of the owner', 'an owner that is cut off one way'],
@@ -90,7 +90,7 @@ export const plantedBugs: readonly PlantedBug[] = [
         'const { end } = this.#log;\n\t\tcommitDurably(',
         // For long enough that a kill comes between.
         `const { end } = this.#log;
-         commitDurably(this.#environment, () => this.#memtable.past(() => putPosition(this.#environment, end)));
+         commitDurably(this.environment, () => this.#memtable.past(() => putPosition(this.environment, end)));
          Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
          commitDurably(`,
       ],
