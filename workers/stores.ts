@@ -13,7 +13,7 @@ import { headsRoot } from './store/tables/heads.js'
 import { closeSnapshot, takeSnapshots } from './store/snapshots.js'
 import { readPosition } from './store/log/position.js'
 import { recover } from './store/log/shard-log.js'
-import { copyStore } from './store/store-copy.js'
+import { copyStore } from './store/row-mover.js'
 
 /*
  * Work on whole stores, in a thread of a pool of its own: `strandfast backup` and `restore` (docs/adr/0020-backup.md).

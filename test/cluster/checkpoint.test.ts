@@ -7,13 +7,13 @@ import { pooledRandom } from '../../src/base/random.js'
 import { SegmentRegister } from '../../src/cluster/database/register.js'
 import { statementsOf } from '../../src/cluster/database/statements.js'
 import type { Command } from '../../src/protocol/messages.js'
-import { openEnvironment } from '../../workers/store/environment.js'
 import { CheckpointWriter } from '../../workers/store/replica/checkpoint-writer.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import { LogLine } from '../../workers/store/replica/log-line.js'
 import { type NodeLog, prepareNodeLog } from '../../workers/store/replica/node-log.js'
 import { bringUp, lastCheckpoint } from '../../workers/store/replica/node-store.js'
-import { blocksOf, replicatedRows } from '../../workers/store/replica/replicated-rows.js'
+import { blocksOf, replicatedRows } from '../../workers/store/row-mover.js'
+import { closeSnapshot, openSnapshot } from '../../workers/store/snapshots.js'
 import { logSettings, shardLine } from '../support/cluster/shard-line.js'
 import { eventually } from '../support/eventually.js'
 import { makePostgres, noPostgres, type TestPostgres } from '../support/postgres/postgres.js'
@@ -74,13 +74,11 @@ describe.skipIf(noPostgres)('checkpoints of a shard', () => {
   }
   /** Everything that nodes have in common, as text. */
   const rowsOf = async (path: string) => {
-    const environment = openEnvironment(path, 'read')
-    const transaction = environment.root.useReadTransaction()
-    const rows = [...replicatedRows(environment, transaction), ...blocksOf(environment)].map(
+    const snapshot = openSnapshot(path)
+    const rows = [...replicatedRows(snapshot), ...blocksOf(snapshot)].map(
       ({ table, key, value }) => `${table} ${key.toString('hex')} ${value?.toString('hex') ?? ''}`,
     )
-    transaction.done()
-    await environment.root.close()
+    await closeSnapshot(snapshot)
     return rows
   }
   const checkpoint = async (path: string) => {

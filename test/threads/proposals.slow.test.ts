@@ -8,7 +8,7 @@ import { rotationProofText } from '../../src/strand/rotation-proof.js'
 import type { Zone } from '../../src/strand/zone.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
 import { recordsFrom } from '../../workers/store/tables/records.js'
-import { copyStore } from '../../workers/store/store-copy.js'
+import { copyStore } from '../../workers/store/row-mover.js'
 import { TestShard, appendNumber, codeOf, keyed, replyOf } from '../support/shard/shard.js'
 
 const MINUTE_MS = 60_000

@@ -14,7 +14,7 @@ import {
   type StoredRecord,
 } from '../../workers/store/tables/record-codec.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
-import { copyStore } from '../../workers/store/store-copy.js'
+import { copyStore } from '../../workers/store/row-mover.js'
 import { fillShard } from '../support/shard/full-shard.js'
 import type { Table } from '../../workers/store/tables/table.js'
 import { TestShard, appendNumber, signed } from '../support/shard/shard.js'

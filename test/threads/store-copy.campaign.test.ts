@@ -12,7 +12,7 @@ import { headsRoot } from '../../workers/store/tables/heads.js'
 import { openEnvironment } from '../../workers/store/environment.js'
 import { ShardStore } from '../../workers/store/shard-store.js'
 import { closeSnapshot, takeSnapshots } from '../../workers/store/snapshots.js'
-import { copyStore } from '../../workers/store/store-copy.js'
+import { copyStore } from '../../workers/store/row-mover.js'
 import { TestShard, appendNumber, replyOf } from '../support/shard/shard.js'
 
 let shard: TestShard

@@ -3,7 +3,7 @@ import { canonicalJson } from '../../src/strand/json.js'
 import { auditStrand, tellAudit } from '../shard/audit.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { lastTold } from '../store/tables/last-told.js'
+import { lastReported } from '../store/tables/meta.js'
 
 /** Makes the server's audit strand if it does not exist; 503 clock_skew. */
 export function auditOpen(state: ShardState, group: CommitGroup): Decision {
@@ -18,10 +18,10 @@ export function auditAppend(
   group: CommitGroup,
 ): Decision {
   const told = canonicalJson(entry.body)
-  const before = group.lastTold.get(entry.type) ?? lastTold(state.store.environment, entry.type)
+  const before = group.lastReported.get(entry.type) ?? lastReported(state.store.environment, entry.type)
   if (changesOnly && before === told) return () => ({ kind: 'audited' })
   const record = tellAudit(state, entry, group)
   if ('code' in record) return record
-  if (changesOnly) group.lastTold.set(entry.type, told)
+  if (changesOnly) group.lastReported.set(entry.type, told)
   return () => ({ kind: 'audited', seq: record.seq })
 }

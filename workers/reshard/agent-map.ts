@@ -1,8 +1,8 @@
 import { assert } from '../../src/base/assert.js'
 import { shardOf } from '../../src/strand/placement.js'
 
-/** Where an agent is: its shard, and its number there. */
-export interface AgentPlace {
+/** A shard, and the number of an agent there. */
+export interface AgentNumber {
   shard: number
   no: number
 }
@@ -19,7 +19,8 @@ interface Column {
  */
 export class AgentMap {
   readonly #columns: Column[]
-  readonly #counts: number[]
+  /** How many agents moved to each new shard. */
+  readonly counts: number[]
 
   /** @param agents how many each old shard has */
   constructor(agents: readonly number[], shards: number) {
@@ -27,45 +28,32 @@ export class AgentMap {
       shards: new Uint8Array(count),
       numbers: new Uint32Array(count),
     }))
-    this.#counts = Array.from({ length: shards }, () => 0)
+    this.counts = Array.from({ length: shards }, () => 0)
   }
 
-  /** How many agents moved to each new shard. */
-  get counts(): readonly number[] {
-    return this.#counts
-  }
-
-  /** Gives the agent `name`, which has the number `from.no` in an old shard, its place. */
-  add(name: string, from: AgentPlace): AgentPlace {
+  /** Gives an agent its number in a new shard. */
+  add(name: string, from: AgentNumber): void {
     const column = this.#column(from)
-    const shard = shardOf(name, this.#counts.length)
-    const no = this.#counts[shard] ?? 0
-    this.#counts[shard] = no + 1
+    const shard = shardOf(name, this.counts.length)
+    const no = this.counts[shard] ?? 0
+    this.counts[shard] = no + 1
     column.shards[from.no] = shard
     column.numbers[from.no] = no
-    return { shard, no }
   }
 
-  /** The new shard of an agent. */
-  shardOf(from: AgentPlace): number {
-    return this.#column(from).shards[from.no] ?? 0
+  /** Where an agent is now. */
+  find(from: AgentNumber): AgentNumber {
+    const { shards, numbers } = this.#column(from)
+    return { shard: shards[from.no] ?? 0, no: numbers[from.no] ?? 0 }
   }
 
-  /** The number of an agent in its new shard. */
-  numberOf(from: AgentPlace): number {
-    return this.#column(from).numbers[from.no] ?? 0
+  /** All agents by where they were. */
+  *all(): Generator<AgentNumber> {
+    for (const [shard, { shards }] of this.#columns.entries())
+      for (let no = 0; no < shards.length; no++) yield { shard, no }
   }
 
-  /** The agents of a new shard: where each was, and its number now. */
-  *agentsOf(shard: number): Generator<{ from: AgentPlace; no: number }> {
-    for (const [old, { shards, numbers }] of this.#columns.entries()) {
-      for (let no = 0; no < shards.length; no++) {
-        if (shards[no] === shard) yield { from: { shard: old, no }, no: numbers[no] ?? 0 }
-      }
-    }
-  }
-
-  #column({ shard, no }: AgentPlace): Column {
+  #column({ shard, no }: AgentNumber): Column {
     const column = this.#columns[shard]
     assert(column !== undefined && no < column.shards.length, 'a row names an agent of its shard')
     return column

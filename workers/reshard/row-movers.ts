@@ -2,23 +2,24 @@ import { memberAddress } from '../../src/auth/namespace.js'
 import { assert } from '../../src/base/assert.js'
 import { authMember } from '../../src/strand/organism-id.js'
 import { shardOf } from '../../src/strand/placement.js'
+import type { LoggedTableName } from '../store/log/table-ids.js'
+import { agentRowOf, type AgentRow } from '../store/tables/agent.js'
 import { namespaceOfKey } from '../store/tables/auth-table.js'
-import type { KeptAnswer } from '../store/tables/idempotency.js'
+import { keptAnswerOf, type KeptAnswer } from '../store/tables/idempotency.js'
+import { isLastReported } from '../store/tables/meta.js'
+import { expiryKey } from '../store/tables/tables.js'
 import type { AgentMap } from './agent-map.js'
-import type { TableName } from './row-writer.js'
 
-/** A row of an old shard. */
-export interface OldRow {
+/** A row of a shard, without its checksum. */
+export interface ShardRow {
   shard: number
   key: Buffer
   value: Buffer
 }
 
-/** A row of a new shard. */
-export interface NewRow {
-  shard: number
-  key: Buffer
-  value: Buffer
+/** A row of a new shard; of the same table where none is named. */
+export interface NewRow extends ShardRow {
+  table?: 'expiries'
 }
 
 /** What decides where rows go. */
@@ -29,26 +30,18 @@ export interface Move {
   rootAgent: string
 }
 
-/** Tables that are not moved row by row: they follow from others, or are moved by reshard.ts or by the log's writer. */
-type OtherTable =
-  | 'meta'
-  | 'agents'
-  | 'names'
-  | 'blocks'
-  | 'importedBlocks'
-  | 'strands'
-  | 'hashes'
-  | 'filling'
-  | 'toldHeads'
-  | 'toldStrands'
-  | 'idempotency'
-  | 'expiries'
+/** Tables that are not moved row by row: records.ts moves the first three, and the others follow from what is moved. */
+type OtherTable = 'blocks' | 'importedBlocks' | 'strands' | 'toldHeads' | 'expiries'
 
 /** Tables that are moved row by row. */
-export type MovedTable = Exclude<TableName, OtherTable>
+export type MovedTable = Exclude<LoggedTableName, OtherTable>
 
-/** To which shard a row of each table moves. When a later version adds a table, the compiler demands an entry here. */
-export const rowMovers: Record<MovedTable, (row: OldRow, move: Move) => NewRow> = {
+/** What the new shards have of a row of each table. When a later version adds a table, the compiler demands an entry here. */
+export const rowMovers: Record<MovedTable, (row: ShardRow, move: Move) => NewRow[]> = {
+  agents: withNumber,
+  names: byAgentInKey,
+  // Of the audit strand, which is in the first shard, however many there are.
+  meta: (row) => (isLastReported(row.key) ? [{ ...row, shard: 0 }] : []),
   mutations: byAgentInKey,
   erasures: byAgentInKey,
   proposals: byAgentInKey,
@@ -61,20 +54,35 @@ export const rowMovers: Record<MovedTable, (row: OldRow, move: Move) => NewRow> 
   edges: (row, move) => byAgentAt(row, move, { key: 0, value: 0 }),
   edgesIn: (row, move) => byAgentAt(row, move, { value: 0 }),
   edgeHistory: (row, move) => byAgentAt(row, move, { key: 0, value: 0 }),
-  publicKeys: (row, { shards }) => ({ ...row, shard: shardOf(row.key.toString('hex'), shards) }),
+  idempotency: withExpiry,
+  publicKeys: (row, { shards }) => [{ ...row, shard: shardOf(row.key.toString('hex'), shards) }],
   // The first shard has them all.
-  apiKeys: (row) => ({ ...row, shard: 0 }),
-  organisms: (row, move) => ({ ...row, shard: shardOfNamespace(row.key.toString(), move) }),
+  apiKeys: (row) => [{ ...row, shard: 0 }],
+  organisms: (row, move) => [{ ...row, shard: shardOfNamespace(row.key.toString(), move) }],
   auth: (row, move) => byNamespace(row, move, 0),
   authExpiries: (row, move) => byNamespace(row, move, 6),
   authEnded: (row, move) => byNamespace(row, move, 6),
   // Any shard sends a mail.
-  mails: (row, { shards }) => ({ ...row, shard: shardOf(row.key.toString('hex'), shards) }),
+  mails: (row, { shards }) => [{ ...row, shard: shardOf(row.key.toString('hex'), shards) }],
 }
 
-/** The new shard of an answer by Idempotency-Key; every shard for one from before answers named their place. */
-export function shardOfAnswer({ place }: Partial<KeptAnswer>, { shards }: Move): number | 'all' {
-  return place === undefined ? 'all' : place % shards
+/** The row of an agent under the number that it has now. */
+function withNumber({ shard: old, key, value }: ShardRow, { agents }: Move): NewRow[] {
+  const row = agentRowOf(value)
+  const { shard, no } = agents.find({ shard: old, no: row.no })
+  const moved: AgentRow = { ...row, no }
+  return [{ shard, key, value: Buffer.from(JSON.stringify(moved)) }]
+}
+
+/** An answer by Idempotency-Key with its current expiry and no other; in every shard one from before answers named their place. */
+function withExpiry({ key, value }: ShardRow, { shards }: Move): NewRow[] {
+  const { place, expiresAtMs }: Partial<KeptAnswer> & Pick<KeptAnswer, 'expiresAtMs'> = keptAnswerOf(value)
+  const to = place === undefined ? Array.from({ length: shards }, (_none, shard) => shard) : [place % shards]
+  const expiry = { table: 'expiries', key: expiryKey(expiresAtMs, key), value: Buffer.alloc(0) } as const
+  return to.flatMap((shard) => [
+    { shard, key, value },
+    { shard, ...expiry },
+  ])
 }
 
 /** The new shard of a namespace of auth; the root one's id is empty. */
@@ -82,28 +90,27 @@ function shardOfNamespace(namespace: string, { shards, rootAgent }: Move): numbe
   return shardOf(namespace === '' ? rootAgent : memberAddress(namespace, authMember), shards)
 }
 
-function byNamespace(row: OldRow, move: Move, at: number): NewRow {
-  return { ...row, shard: shardOfNamespace(namespaceOfKey(row.key.subarray(at)), move) }
+function byNamespace(row: ShardRow, move: Move, at: number): NewRow[] {
+  return [{ ...row, shard: shardOfNamespace(namespaceOfKey(row.key.subarray(at)), move) }]
 }
 
-function byAgentInKey(row: OldRow, move: Move): NewRow {
+function byAgentInKey(row: ShardRow, move: Move): NewRow[] {
   return byAgentAt(row, move, { key: 0 })
 }
 
 /** Moves a row to the shard of the agent whose number it carries, under the agent's number there. */
 function byAgentAt(
-  { shard, key, value }: OldRow,
+  { shard: old, key: oldKey, value: oldValue }: ShardRow,
   { agents }: Move,
   at: { key?: number; value?: number },
-): NewRow {
-  const old = at.key === undefined ? value.readUInt32BE(at.value) : key.readUInt32BE(at.key)
-  const from = { shard, no: old }
-  const no = agents.numberOf(from)
-  const moved = { shard: agents.shardOf(from), key: Buffer.from(key), value: Buffer.from(value) }
-  if (at.key !== undefined) moved.key.writeUInt32BE(no, at.key)
+): NewRow[] {
+  const [key, value] = [Buffer.from(oldKey), Buffer.from(oldValue)]
+  const oldNo = at.key === undefined ? value.readUInt32BE(at.value) : key.readUInt32BE(at.key)
+  const { shard, no } = agents.find({ shard: old, no: oldNo })
+  if (at.key !== undefined) key.writeUInt32BE(no, at.key)
   if (at.value !== undefined) {
-    assert(value.readUInt32BE(at.value) === old, 'key and value of a row name the same agent')
-    moved.value.writeUInt32BE(no, at.value)
+    assert(value.readUInt32BE(at.value) === oldNo, 'key and value of a row name the same agent')
+    value.writeUInt32BE(no, at.value)
   }
-  return moved
+  return [{ shard, key, value }]
 }

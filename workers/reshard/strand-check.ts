@@ -1,112 +1,78 @@
-import { assert } from '../../src/base/assert.js'
-import { compareHlc, formatHlc, zeroHlc } from '../../src/strand/hlc.js'
-import { bodyCommitment, recordHash } from '../../src/strand/hash.js'
-import { headerText, zeroHash } from '../../src/strand/header.js'
-import { agentRowOf } from '../store/tables/agent.js'
-import type { Environment } from '../store/environment.js'
-import { erasedCommitment } from '../store/tables/erasures.js'
+import { compareHlc, zeroHlc } from '../../src/strand/hlc.js'
+import { bodyCommitment } from '../../src/strand/hash.js'
+import { zeroHash } from '../../src/strand/header.js'
+import { rowCount, type Environment } from '../store/environment.js'
 import { HashIndex, prefixOf } from '../store/hash-index/hash-index.js'
+import { RecordCheck } from '../store/log/record-check.js'
+import { rowFinder } from '../store/row-mover.js'
+import { agentRowOf } from '../store/tables/agent.js'
+import { erasedCommitment } from '../store/tables/erasures.js'
 import { blockCount, placedAt, recordAt, type StoredRecord } from '../store/tables/record-codec.js'
-import { recordBySeq } from '../store/tables/records.js'
+import { recordBySeq, strandEnd } from '../store/tables/records.js'
 import { addPlace, runsCoveredUpTo } from '../store/tables/strand-runs.js'
 import { encodeRun, isImportedBlock, packLocation, runKey, type FoundRun } from '../store/tables/tables.js'
-import { StrandSizes } from './strand-sizes.js'
 
 const HASH_BYTES = 32
-
-/** Where the strands of a shard end, by agent number. */
-export interface StrandHeads {
-  hash(agentNo: number): string
-  seq(agentNo: number): number
-  strandBytes(agentNo: number): number
-}
 
 /**
  * Checks each strand of a shard, in the order in which its records lie: every record's hash is made again from what is
  * stored, and it names the record before it in seq; clocks of the log do not go back; runs and index lead to each
- * block. Memory grows with the agents, 170 bytes each, and not with the records.
+ * block. Memory grows with the agents, 60 bytes each, and not with the records.
  * @param onRecord called once a record
  * @throws Error that names what does not hold
  */
 export function checkStrands(
   environment: Environment,
   { agents, onRecord }: { agents: number; onRecord: () => void },
-): StrandHeads {
+): void {
+  checkAgents(environment, agents)
   const check = new StrandCheck(environment, agents)
   for (const blocks of [environment.blocks, environment.importedBlocks]) {
-    for (const { key, value } of blocks.getRange({})) {
-      check.block(key.readUIntBE(0, 6), Buffer.from(value), onRecord)
-    }
+    for (const { key, value } of blocks.getRange({})) check.block(key.readUIntBE(0, 6), value, onRecord)
   }
   check.end()
-  return check
 }
 
-/** Digests of one kind, one after another in one piece of memory. */
-class Digests {
-  readonly #bytes: Buffer
-
-  constructor(count: number) {
-    this.#bytes = Buffer.alloc(count * HASH_BYTES)
+/** Each agent has a number, without gaps, and a row. */
+function checkAgents(environment: Environment, agents: number): void {
+  let no = 0
+  for (const { key, value } of environment.names.getRange({})) {
+    must(key.readUInt32BE(0) === no, `agent numbers have no gaps, at ${no}`)
+    const row = environment.agents.get(value)
+    must(row !== undefined && agentRowOf(row).no === no, `the row of agent number ${no} has that number`)
+    no++
   }
-
-  get(index: number): string {
-    return this.#bytes.toString('hex', index * HASH_BYTES, (index + 1) * HASH_BYTES)
-  }
-
-  set(index: number, hex: string): void {
-    this.#bytes.write(hex, index * HASH_BYTES, 'hex')
-  }
+  must(no === agents && rowCount(environment.agents) === agents, `there are ${agents} agents`)
 }
 
-class StrandCheck implements StrandHeads {
+class StrandCheck {
   readonly #environment: Environment
   readonly #index: HashIndex
-  readonly #agents: number
+  readonly #hashes: RecordCheck
   readonly #runsCovered: number
-  readonly #strands: Digests
-  readonly #keys: Digests
-  /** All keys of agents whose key was rotated. */
-  readonly #allKeys = new Map<number, string[]>()
-  readonly #heads: Digests
-  /** The hash of the last record so far of each strand. */
-  readonly #latest: Digests
-  /** How many records of each strand came so far, and the greatest seq among them. */
-  readonly #counts: Float64Array
-  readonly #lastSeqs: Float64Array
+  readonly #agents: number
+  /** Of each strand, of the record that came last: its hash, the seq behind it, and body bytes up to it. */
+  readonly #lastHashes: Buffer
+  readonly #nextSeqs: Float64Array
   readonly #bytes: Float64Array
-  readonly #sizes: StrandSizes
+  /** How many records of each strand came. */
+  readonly #counts: Float64Array
   #lastHlc = zeroHlc
 
   constructor(environment: Environment, agents: number) {
     this.#environment = environment
     this.#index = HashIndex.open(environment.hashes)
-    this.#agents = agents
+    this.#hashes = new RecordCheck(rowFinder(environment))
     this.#runsCovered = runsCoveredUpTo(environment)
-    this.#strands = new Digests(agents)
-    this.#keys = new Digests(agents)
-    this.#heads = new Digests(agents)
-    this.#latest = new Digests(agents)
-    this.#counts = new Float64Array(agents)
-    this.#lastSeqs = new Float64Array(agents).fill(-1)
-    this.#sizes = new StrandSizes(environment)
+    this.#agents = agents
+    this.#lastHashes = Buffer.alloc(agents * HASH_BYTES)
+    this.#nextSeqs = new Float64Array(agents)
     this.#bytes = new Float64Array(agents)
-    this.#readAgents()
-  }
-
-  hash(agentNo: number): string {
-    return this.#heads.get(agentNo)
-  }
-
-  seq(agentNo: number): number {
-    return this.#lastSeqs[agentNo] ?? -1
-  }
-
-  strandBytes(agentNo: number): number {
-    return this.#bytes[agentNo] ?? 0
+    this.#counts = new Float64Array(agents)
   }
 
   block(blockNo: number, block: Buffer, onRecord: () => void): void {
+    this.#hashes.segment([])
     const runs = new Map<number, FoundRun>()
     const count = blockCount(block)
     for (let position = 0; position < count; position++) {
@@ -114,9 +80,7 @@ class StrandCheck implements StrandHeads {
       const { agentNo, seq, hlc } = record
       const fault = this.#faultOf(record, isImportedBlock(blockNo))
       if (fault !== undefined) throw new Error(`Record ${seq} of agent number ${agentNo} ${fault}`)
-      const { bodyBytes } = placedAt(block, position)
-      const strandBytes = this.#sizes.add({ no: agentNo, seq, bodyBytes })
-      this.#bytes[agentNo] = (this.#bytes[agentNo] ?? 0) + bodyBytes
+      const strandBytes = this.#take(record, placedAt(block, position).bodyBytes)
       let run = runs.get(agentNo)
       if (run === undefined) {
         run = { firstSeq: seq, blockNo, ms: hlc.ms, counter: hlc.counter, strandBytes, places: [] }
@@ -138,47 +102,25 @@ class StrandCheck implements StrandHeads {
 
   end(): void {
     for (let no = 0; no < this.#agents; no++) {
-      const records = this.#counts[no] ?? 0
-      if (records === 0 || records !== this.seq(no) + 1)
+      const end = strandEnd(this.#environment, no)
+      if (end === undefined || this.#counts[no] !== end.record.seq + 1)
         throw new Error(`Expected each record of agent number ${no} once`)
     }
   }
 
-  #readAgents(): void {
-    let no = 0
-    for (const { key, value } of this.#environment.names.getRange({})) {
-      must(key.readUInt32BE(0) === no, `agent numbers have no gaps, at ${no}`)
-      const bytes = this.#environment.agents.get(Buffer.from(value))
-      assert(bytes !== undefined, 'an agent that has a number has a row')
-      const row = agentRowOf(bytes)
-      must(row.no === no, `the row of agent number ${no} has that number`)
-      this.#strands.set(no, row.strand)
-      this.#keys.set(no, row.publicKey)
-      const retired = row.retiredKeys ?? []
-      if (retired.length > 0) {
-        this.#allKeys.set(no, [...retired.map(({ publicKey }) => publicKey), row.publicKey])
-      }
-      no++
-    }
-    must(no === this.#agents, `there are ${this.#agents} agents`)
-  }
-
-  /** What is wrong with a record; if nothing is, it is its strand's head from here on. */
+  /** What is wrong with a record. */
   #faultOf(record: StoredRecord, imported: boolean): string | undefined {
-    const { agentNo, seq, hash, prev, hlc } = record
+    const { agentNo, prev, hlc } = record
     if (agentNo >= this.#agents) return 'has no agent'
     const before = this.#hashBefore(record)
     if (before === undefined) return 'does not follow the one before it'
     if (prev !== before) return 'does not name the one before it'
-    if (seq === 0 && hash !== this.#strands.get(agentNo)) return 'is not the one that its agent began with'
-    if (hash !== this.#hashOf(record)) return 'does not have the hash of its header'
-    this.#latest.set(agentNo, hash)
-    this.#counts[agentNo] = (this.#counts[agentNo] ?? 0) + 1
-    if (seq > this.seq(agentNo)) {
-      this.#lastSeqs[agentNo] = seq
-      this.#heads.set(agentNo, hash)
-    }
-    if (imported) return undefined
+    const isErased = record.erased === true
+    const commitment = isErased
+      ? erasedCommitment(this.#environment, record)
+      : bodyCommitment(record.salt, record.body)
+    const fault = this.#hashes.faultOf(record, commitment)
+    if (fault !== undefined || imported) return fault
     if (compareHlc(hlc, this.#lastHlc) < 0) return 'is out of the order of clocks'
     this.#lastHlc = hlc
     return undefined
@@ -187,31 +129,25 @@ class StrandCheck implements StrandHeads {
   /** The hash of the record before this one: the one that came last, except where a piece of the strand begins. */
   #hashBefore({ agentNo, seq }: StoredRecord): string | undefined {
     if (seq === 0) return zeroHash
-    if (seq === this.#sizes.nextSeq(agentNo)) return this.#latest.get(agentNo)
-    return recordBySeq(this.#environment, agentNo, seq - 1)?.hash
+    if (seq !== this.#nextSeqs[agentNo]) return recordBySeq(this.#environment, agentNo, seq - 1)?.hash
+    return this.#lastHashes.toString('hex', agentNo * HASH_BYTES, (agentNo + 1) * HASH_BYTES)
   }
 
-  /** The hash of a record, computed again; undefined if its agent never had the key. */
-  #hashOf(record: StoredRecord): string | undefined {
-    const { agentNo, seq, keyIndex } = record
-    const keys = this.#allKeys.get(agentNo)
-    const key = keys === undefined ? this.#keys.get(agentNo) : keys[keyIndex]
-    if (key === undefined || (keys === undefined && keyIndex > 0)) return undefined
-    const body =
-      record.erased === true
-        ? erasedCommitment(this.#environment, record)
-        : bodyCommitment(record.salt, record.body)
-    return recordHash(
-      headerText({
-        strand: seq === 0 ? zeroHash : this.#strands.get(agentNo),
-        key,
-        seq,
-        prev: record.prev,
-        hlc: formatHlc(record.hlc),
-        type: record.type,
-        body,
-      }),
-    )
+  /** Takes the next record. @returns body bytes of its strand up to it */
+  #take({ agentNo, seq, hash }: StoredRecord, bodyBytes: number): number {
+    const strandBytes = this.#bytesBefore(agentNo, seq) + bodyBytes
+    this.#lastHashes.write(hash, agentNo * HASH_BYTES, 'hex')
+    this.#nextSeqs[agentNo] = seq + 1
+    this.#bytes[agentNo] = strandBytes
+    this.#counts[agentNo] = (this.#counts[agentNo] ?? 0) + 1
+    return strandBytes
+  }
+
+  #bytesBefore(agentNo: number, seq: number): number {
+    if (seq === 0) return 0
+    if (seq === this.#nextSeqs[agentNo]) return this.#bytes[agentNo] ?? 0
+    // Where a piece of the strand begins, the run before it says.
+    return this.#environment.runs.before(agentNo, seq - 1)?.strandBytes ?? 0
   }
 
   /** What the index has not written yet is added to it again when the store opens. */

@@ -114,7 +114,7 @@ export class CommitGroup implements WriteSet {
   /** Changes of keys for the front thread; that a key was used is not among them. */
   readonly apiKeyChanges: ApiKeyChanges = { made: [], gone: [] }
   /** The content of audit records that are written only when it changes, by their type. */
-  readonly lastTold = new Map<string, string>()
+  readonly lastReported = new Map<string, string>()
   readonly organisms = new Map<string, OrganismRow>()
   readonly authRows = new Map<string, PendingAuthRow>()
   readonly revocations: PendingRevocation[] = []

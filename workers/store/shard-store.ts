@@ -22,11 +22,10 @@ import {
   recordBytes,
   type StoredRecord,
 } from './tables/record-codec.js'
-import { putClockFloor, readClockFloor } from './tables/clock-floor.js'
+import { putClockFloor, putLastReported, readClockFloor } from './tables/meta.js'
 import { putEdges } from './tables/edges.js'
 import { flushBytesMax, groupBytesMax, type Room } from './preallocation.js'
 import { eraseRecords, keepCommitment } from './tables/erasures.js'
-import { putLastTold } from './tables/last-told.js'
 import { type OpenLog, ShardLog } from './log/shard-log.js'
 import { LoggedHeads } from './tables/logged-heads.js'
 import { putMails } from './tables/mails.js'
@@ -254,7 +253,7 @@ export class ShardStore {
     putOrganisms(this.environment, group.organisms)
     this.loggedHeads.put(group.loggedHeads)
     this.apiKeys.put(group.apiKeys)
-    putLastTold(this.environment, group.lastTold)
+    putLastReported(this.environment, group.lastReported)
     this.idempotency.put(group.answers.values(), nowMs)
     this.auth.put(group.authRows, group.revocations, nowMs)
     putMails(this.environment, group.mails)

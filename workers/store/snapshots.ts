@@ -28,10 +28,7 @@ export async function takeSnapshots(
   const environments = paths.map((path) => openEnvironment(path, 'read'))
   for (let attempt = 0; attempt < attempts; attempt++) {
     const before = environments.map(lastCommit)
-    const snapshots = environments.map((environment) => {
-      environment.root.resetReadTxn()
-      return { environment, transaction: environment.root.useReadTransaction() }
-    })
+    const snapshots = environments.map(snapshotOf)
     const rest = environments.every((environment, index) =>
       isAtRest(environment, { reader, commit: before[index] }),
     )
@@ -40,6 +37,16 @@ export async function takeSnapshots(
   }
   for (const { root } of environments) await root.close()
   return undefined
+}
+
+/** A snapshot of one store as it is now. */
+export function openSnapshot(path: string): Snapshot {
+  return snapshotOf(openEnvironment(path, 'read'))
+}
+
+function snapshotOf(environment: Environment): Snapshot {
+  environment.root.resetReadTxn()
+  return { environment, transaction: environment.root.useReadTransaction() }
 }
 
 /** Closes a snapshot, so that the store can reuse its pages. */
@@ -69,13 +76,10 @@ function isAtRest(
  * The name of this thread in LMDB's lists of readers. The only way to learn it is to be the only reader of a new store.
  */
 async function ownReader(scratch: string): Promise<string> {
-  const environment = openEnvironment(scratch, 'write')
-  environment.root.resetReadTxn()
-  const transaction = environment.root.useReadTransaction()
-  const [own] = readersOf(environment)
+  const snapshot = snapshotOf(openEnvironment(scratch, 'write'))
+  const [own] = readersOf(snapshot.environment)
   assert(own !== undefined, 'a thread that reads is among the readers')
-  transaction.done()
-  await environment.root.close()
+  await closeSnapshot(snapshot)
   return own.reader
 }
 

@@ -35,7 +35,7 @@ export interface WriteSet {
   /** API keys by their identifier; undefined for those that are deleted. */
   readonly apiKeys: ReadonlyMap<string, ApiKeyRow | undefined>
   /** The content of audit records that are written only when it changes, by their type. */
-  readonly lastTold: ReadonlyMap<string, string>
+  readonly lastReported: ReadonlyMap<string, string>
   readonly organisms: ReadonlyMap<string, OrganismRow>
   readonly authRows: ReadonlyMap<string, PendingAuthRow>
   readonly revocations: readonly PendingRevocation[]

@@ -384,10 +384,10 @@ export const limits = {
   oauthStateSecs: 600,
   /** Bytes that a copy of the shards may take for each byte of the shards. */
   reshardSpaceFactor: 1.5,
-  /** Rows, or records, that are moved to a new shard in one transaction. */
-  reshardGroupRows: 16_384,
-  /** Bytes of them, after which the transaction ends: this much is in memory for each new shard. */
-  reshardGroupBytes: 8_388_608,
+  /** Rows that one transaction of a copy, or of a move to another shard, writes. */
+  movedRowsMax: 16_384,
+  /** Bytes of them, after which the transaction ends: this much is in memory for each new store. */
+  movedBytesMax: 8_388_608,
   ...answerLimits,
   ...conditionLimits,
   ...frontLimits,

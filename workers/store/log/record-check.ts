@@ -13,14 +13,18 @@ import { tableIds } from './table-ids.js'
 export type RowOf = (table: number, key: Buffer) => Buffer | undefined
 
 /** What the headers of an agent's records say of it. */
-type Identity = Pick<AgentRow, 'strand' | 'publicKey' | 'retiredKeys'>
+interface Identity {
+  strand: string
+  /** In their order. */
+  publicKeys: readonly string[]
+}
 
 /** A body was erased by a segment behind the last one that was read. */
 export class ErasedLater extends Error {}
 
 /**
- * Computes the hash of each record again that is read from a cluster's log, from its header and body. The header names the
- * strand and the key, which rows of its agent say: they come with the record or before it.
+ * Computes the hash of each record again that is read from a cluster's log, or was moved to another shard, from its header and body.
+ * The header names the strand and the key, which rows of its agent say: they come with the record or before it.
  */
 export class RecordCheck {
   readonly #rowOf: RowOf
@@ -47,15 +51,23 @@ export class RecordCheck {
 
   /** Takes a record of it. @throws Error where it is not what its hash says */
   record(record: StoredRecord, commitment: string): void {
+    const fault = this.faultOf(record, commitment)
+    if (fault !== undefined)
+      throw new Error(`record ${record.seq} of agent number ${record.agentNo} ${fault}`)
+  }
+
+  /** The same. @returns what is wrong with it: the end of a sentence that begins with the record */
+  faultOf(record: StoredRecord, commitment: string): string | undefined {
     const { agentNo, seq, prev, hlc, type } = record
     if (record.erased === true) this.#explain(record, commitment)
     const agent = this.#agents.get(agentNo) ?? this.#find(agentNo)
     if (agent === undefined) throw new Error(`agent number ${agentNo} is not known`)
-    const key = agent.retiredKeys?.[record.keyIndex]?.publicKey ?? agent.publicKey
+    const key = agent.publicKeys[record.keyIndex]
+    if (key === undefined) return 'names a key that its agent never had'
     const strand = seq === 0 ? zeroHash : agent.strand
     const header = { strand, key, seq, prev, hlc: formatHlc(hlc), type, body: commitment }
-    if (recordHash(headerText(header)) !== record.hash)
-      throw new Error(`record ${seq} of agent number ${agentNo} does not have the hash of its header`)
+    if (recordHash(headerText(header)) !== record.hash) return 'does not have the hash of its header'
+    return seq === 0 && record.hash !== agent.strand ? 'is not the one that its agent began with' : undefined
   }
 
   /** Whether a body is missing whose erasure has not come yet. */
@@ -72,7 +84,7 @@ export class RecordCheck {
   }
 
   #learn({ no, strand, publicKey, retiredKeys = [] }: AgentRow): void {
-    this.#agents.set(no, { strand, publicKey, retiredKeys })
+    this.#agents.set(no, { strand, publicKeys: [...retiredKeys.map((key) => key.publicKey), publicKey] })
   }
 
   #find(agentNo: number): Identity | undefined {

@@ -1,16 +1,12 @@
-import type { Transaction } from 'lmdb'
 import { assert } from '../../../src/base/assert.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { LogAnswer } from '../../../src/protocol/cluster-log-messages.js'
-import { openEnvironment, type Environment } from '../environment.js'
-import { encodeCheckpointHead, encodeCheckpointPart } from './cluster-checkpoint.js'
+import { readPosition } from '../log/position.js'
+import { closeSnapshot, openSnapshot, type Snapshot } from '../snapshots.js'
+import { type CheckpointPart, checkpointParts } from './cluster-checkpoint.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import type { LogPosition } from '../log/file-log.js'
 import type { LogLine } from './log-line.js'
 import type { LastCheckpoint } from './node-store.js'
-import { readPosition } from '../log/position.js'
-import { replicatedRows } from './replicated-rows.js'
-import { changeBytes, type RowChange } from '../log/row-change.js'
 
 /** What a writer of checkpoints works with. */
 export interface CheckpointParts {
@@ -29,11 +25,10 @@ export interface CheckpointParts {
 
 /** A checkpoint that is being written. */
 interface Writing {
-  environment: Environment
-  transaction: Transaction
-  rows: Iterator<RowChange>
-  position: LogPosition
-  parts: number
+  snapshot: Snapshot
+  segment: number
+  parts: Iterator<CheckpointPart>
+  /** Of the parts so far. */
   bytes: number
   isDone: boolean
 }
@@ -99,39 +94,28 @@ export class CheckpointWriter {
 
   /** @returns undefined where the store has nothing that the last one has not */
   #begin(): Writing | undefined {
-    const environment = openEnvironment(this.#parts.path, 'read')
-    environment.root.resetReadTxn()
-    const transaction = environment.root.useReadTransaction()
-    const position = readPosition(environment)
-    const rows = replicatedRows(environment, transaction)
+    const { path, line, secret, clock } = this.#parts
+    const snapshot = openSnapshot(path)
+    const position = readPosition(snapshot.environment)
     assert(position !== undefined, 'a store of a node says how far it is')
-    this.#writing = { environment, transaction, rows, position, parts: 0, bytes: 0, isDone: false }
+    const { number: group, hash, offset: segment } = position
+    const parts = checkpointParts(snapshot, { shard: line.shard, segment, hash, group }, { ...secret, clock })
+    this.#writing = { snapshot, segment, parts, bytes: 0, isDone: false }
     // What comes while it is written counts for the next one.
     this.#stateBytes = 0
     this.#removes = false
-    if (position.offset > this.#at.segment) return this.#writing
+    if (segment > this.#at.segment) return this.#writing
     this.#end()
-    this.#notBeforeMs = this.#parts.clock() + limits.clusterCheckpointRetryMs
+    this.#notBeforeMs = clock() + limits.clusterCheckpointRetryMs
     return undefined
   }
 
   #put(writing: Writing): void {
-    const { line, secret } = this.#parts
-    const { shard } = line
-    const segment = writing.position.offset
-    const changes = nextRows(writing.rows)
-    if (changes.length === 0) {
-      writing.isDone = true
-      const { parts, bytes, position } = writing
-      const { number: group, hash } = position
-      const head = { shard, segment, hash, group, atMs: this.#parts.clock(), parts, bytes }
-      line.ask({ kind: 'putCheckpoint', segment, part: 0, state: encodeCheckpointHead(head, secret) })
-    } else {
-      const part = (writing.parts += 1)
-      const state = encodeCheckpointPart({ shard, segment, part }, changes, secret)
-      writing.bytes += state.length
-      line.ask({ kind: 'putCheckpoint', segment, part, state })
-    }
+    const next = writing.parts.next()
+    assert(next.done !== true, 'a checkpoint ends with its part 0')
+    writing.isDone = next.value.part === 0
+    if (!writing.isDone) writing.bytes += next.value.state.length
+    this.#parts.line.ask({ kind: 'putCheckpoint', ...next.value })
     this.#isWaiting = true
   }
 
@@ -144,7 +128,7 @@ export class CheckpointWriter {
       const reason = answer.kind === 'failed' ? answer.reason : answer.kind
       this.#giveUp(new Error(`A checkpoint could not be written: ${reason}`))
     } else if (writing.isDone) {
-      this.#at = { segment: writing.position.offset, bytes: writing.bytes, atMs: this.#parts.clock() }
+      this.#at = { segment: writing.segment, bytes: writing.bytes, atMs: this.#parts.clock() }
       this.#end()
     }
   }
@@ -160,21 +144,6 @@ export class CheckpointWriter {
   #end(): void {
     const writing = this.#writing
     this.#writing = undefined
-    if (writing === undefined) return
-    writing.transaction.done()
-    void writing.environment.root.close()
+    if (writing !== undefined) void closeSnapshot(writing.snapshot)
   }
-}
-
-/** Rows of about as many bytes as a part takes; none behind the last one. */
-export function nextRows(rows: Iterator<RowChange>): RowChange[] {
-  const changes: RowChange[] = []
-  let bytes = 0
-  while (bytes < limits.clusterPartBytes) {
-    const next = rows.next()
-    if (next.done === true) break
-    changes.push(next.value)
-    bytes += changeBytes(next.value)
-  }
-  return changes
 }

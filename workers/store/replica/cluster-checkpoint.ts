@@ -3,7 +3,10 @@ import { assert } from '../../../src/base/assert.js'
 import { deriveSeed } from '../../../src/strand/keys.js'
 import { seal, unseal } from '../../../src/strand/seal.js'
 import type { ClusterKeys, ClusterSecret } from './cluster-segment.js'
-import { decodeChanges, encodeChanges, type RowChange } from '../log/row-change.js'
+import { decodeChanges, type RowChange } from '../log/row-change.js'
+import { bytesOf } from '../log/segment-blocks.js'
+import { partsOf, replicatedRows } from '../row-mover.js'
+import type { Snapshot } from '../snapshots.js'
 
 /*
  * A checkpoint of a shard: all rows of its replicated tables but blocks, as they were behind one segment. Its parts from 1
@@ -47,16 +50,39 @@ const MAC_KEY = 'strandfast/cluster-checkpoint-head/v1'
 export const checkpointPurpose = 'strandfast/cluster-checkpoint/v1'
 const MAC_BYTES = 32
 
+/** A part as it is stored; part 0 comes last. */
+export interface CheckpointPart {
+  segment: number
+  part: number
+  state: Buffer
+}
+
+/** The parts of a checkpoint of a store as it is, whose log has come to `at`. @param clock asked when all others are there */
+export function* checkpointParts(
+  snapshot: Snapshot,
+  at: Pick<CheckpointHead, 'shard' | 'segment' | 'hash' | 'group'>,
+  { clock, ...secret }: ClusterSecret & { clock(): number },
+): Generator<CheckpointPart> {
+  const { shard, segment } = at
+  let [parts, bytes] = [0, 0]
+  for (const changes of partsOf(replicatedRows(snapshot))) {
+    if (changes.length === 0) continue
+    parts += 1
+    const state = encodeCheckpointPart({ shard, segment, part: parts }, changes, secret)
+    bytes += state.length
+    yield { segment, part: parts, state }
+  }
+  yield { segment, part: 0, state: encodeCheckpointHead({ ...at, atMs: clock(), parts, bytes }, secret) }
+}
+
 /** Seals the rows of a part. */
 export function encodeCheckpointPart(
   named: CheckpointPartPlace,
   changes: readonly RowChange[],
   { cluster, masterSeed, random }: ClusterSecret,
 ): Buffer {
-  const { bytes, write } = encodeChanges(changes)
-  const secret = Buffer.allocUnsafe(bytes)
-  write(secret)
-  return seal(masterSeed, { purpose: checkpointPurpose, owner: ownerOf(cluster, named), secret }, random)
+  const owner = ownerOf(cluster, named)
+  return seal(masterSeed, { purpose: checkpointPurpose, owner, secret: bytesOf(changes) }, random)
 }
 
 /** @throws Error where it is not what a node with this master seed wrote there */
@@ -65,11 +91,8 @@ export function decodeCheckpointPart(
   state: Uint8Array,
   { cluster, masterSeed }: ClusterKeys,
 ): RowChange[] {
-  return [
-    ...decodeChanges(
-      unseal(masterSeed, { purpose: checkpointPurpose, owner: ownerOf(cluster, named) }, state),
-    ),
-  ]
+  const owner = ownerOf(cluster, named)
+  return [...decodeChanges(unseal(masterSeed, { purpose: checkpointPurpose, owner }, state))]
 }
 
 /** Lays out part 0. */

@@ -3,6 +3,7 @@ import { assert } from '../../../src/base/assert.js'
 import { TreeHasher } from '../../../src/strand/merkle.js'
 import { agentRowOf, type AgentRow } from './agent.js'
 import { openEnvironment, type Environment } from '../environment.js'
+import { inOrder } from '../in-order.js'
 import { strandEnd } from './records.js'
 
 /** The name of an agent, and its shard. */
@@ -26,7 +27,7 @@ export async function headsRoot(paths: readonly string[], onHeads: (count: numbe
   const environments = paths.map((path) => openEnvironment(path, 'read'))
   try {
     const tree = new TreeHasher()
-    for (const { name, row, environment } of inOrder(environments.map(agentsOf))) {
+    for (const { name, row, environment } of inOrder(environments.map(agentsOf), isBefore)) {
       const end = strandEnd(environment, row.no)
       assert(end !== undefined, 'an agent has its genesis record')
       const text = `\0${name.toString()}\n${row.strand}\n${end.record.seq}\n${end.record.hash}\n`
@@ -45,21 +46,6 @@ function* agentsOf(environment: Environment): Generator<Named> {
   }
 }
 
-/** Merges lists that are in order. */
-function* inOrder(lists: readonly Iterator<Named>[]): Generator<Named> {
-  const next = lists.map((list) => list.next())
-  for (;;) {
-    let first = -1
-    for (let index = 0; index < next.length; index++) {
-      const one = next[index]?.value as Named | undefined
-      const least = next[first]?.value as Named | undefined
-      if (one !== undefined && (least === undefined || Buffer.compare(one.name, least.name) < 0))
-        first = index
-    }
-    const found = next[first]?.value as Named | undefined
-    const list = lists[first]
-    if (found === undefined || list === undefined) return
-    yield found
-    next[first] = list.next()
-  }
+function isBefore(one: Named, other: Named): boolean {
+  return one.name.compare(other.name) < 0
 }

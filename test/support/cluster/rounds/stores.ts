@@ -5,11 +5,11 @@ import { Worker } from 'node:worker_threads'
 import { pooledRandom } from '../../../../src/base/random.js'
 import { shardFolder } from '../../../../src/data/shard-folders.js'
 import { clusterTables } from '../../../../src/cluster/database/statements.js'
-import { openEnvironment } from '../../../../workers/store/environment.js'
 import type { ClusterSecret } from '../../../../workers/store/replica/cluster-segment.js'
 import { LogLine } from '../../../../workers/store/replica/log-line.js'
 import { FollowedStore } from '../../../../workers/store/replica/followed-store.js'
-import { blocksOf, replicatedRows } from '../../../../workers/store/replica/replicated-rows.js'
+import { blocksOf, replicatedRows } from '../../../../workers/store/row-mover.js'
+import { closeSnapshot, openSnapshot } from '../../../../workers/store/snapshots.js'
 import { testSeed } from '../../postgres/cluster-of-one.js'
 import { logSettings, shardLine } from '../shard-line.js'
 import { erasedText } from './erasures.js'
@@ -68,17 +68,15 @@ async function broughtUp(
 
 /** Everything that nodes have in common. */
 function rowsOf(path: string): string[] {
-  const environment = openEnvironment(path, 'read')
-  const transaction = environment.root.useReadTransaction()
-  const rows = [...replicatedRows(environment, transaction), ...blocksOf(environment)].map(
+  const snapshot = openSnapshot(path)
+  const rows = [...replicatedRows(snapshot), ...blocksOf(snapshot)].map(
     ({ table, key, value }) =>
       `${table} ${key.toString('hex')} ${createHash('sha256')
         .update(value ?? '')
         .digest('hex')
         .slice(0, 16)}`,
   )
-  transaction.done()
-  void environment.root.close()
+  void closeSnapshot(snapshot)
   return rows
 }
 

@@ -1,0 +1,187 @@
+import type { ShardCopy } from '../../src/protocol/store-tasks.js'
+import { assert } from '../../src/base/assert.js'
+import { limits } from '../../src/base/limits/limits.js'
+import { isWholeRow, ROW_CHECKSUM_BYTES, rowOf } from '../../src/store-files/row-checksum.js'
+import { storeTables, type TableName } from '../../src/store-files/store-tables.js'
+import { commitDurably, type Environment, openEnvironment } from './environment.js'
+import { positionKey } from './log/position.js'
+import type { RowOf } from './log/record-check.js'
+import { changeBytes, type RowChange } from './log/row-change.js'
+import { local, tableIds } from './log/table-ids.js'
+import type { Snapshot } from './snapshots.js'
+import { CheckedTable } from './tables/checked-table.js'
+import { blockCount } from './tables/record-codec.js'
+import { runsCoveredKey } from './tables/strand-runs.js'
+import type { Table } from './tables/table.js'
+import { decodeRun, isImportedBlock } from './tables/tables.js'
+
+/*
+ * How rows leave a store and get into another one: as they are stored, with their checksums, in the order of their keys. Copies,
+ * checkpoints, pushes to a cluster and moves to other shards read and write rows here alone.
+ */
+
+/** A row as it is stored. */
+export interface StoredRow {
+  table: TableName
+  key: Buffer
+  value: Buffer
+}
+
+/** Tables whose rows are blocks of records. */
+const blockTables = ['blocks', 'importedBlocks'] as const
+
+/** The rows of a table. None is checked: a copy is checked as a whole. */
+export function rowsOf(
+  { environment, transaction }: Snapshot,
+  table: TableName,
+): Iterable<{ key: Buffer; value: Buffer }> {
+  return rawTable(environment, table).getRange({ transaction })
+}
+
+/** The blocks of a store, in the order of their numbers. */
+export function* blocksOf(snapshot: Snapshot): Generator<RowChange> {
+  for (const name of blockTables)
+    for (const { key, value } of rowsOf(snapshot, name)) yield { table: tableIds[name], key, value }
+}
+
+/**
+ * The rows that nodes have in common: those of all tables that are in the log. Blocks are left out: they stay in segments. So is
+ * what each store has made of its own blocks: its runs, and how far it is.
+ * @throws Error for a row that does not match its checksum
+ */
+export function* replicatedRows(snapshot: Snapshot): Generator<RowChange> {
+  for (const name of storeTables) {
+    const table = tableIds[name]
+    if (table === local || name === 'blocks' || name === 'importedBlocks') continue
+    for (const { key, value } of rowsOf(snapshot, name)) {
+      if (name === 'meta' && (key.equals(positionKey) || key.equals(runsCoveredKey))) continue
+      assert(isWholeRow(key, value), `a row of ${name} matches its checksum`)
+      if (name === 'strands' && !isOfImported(value)) continue
+      yield { table, key, value }
+    }
+  }
+}
+
+/** Rows in parts of so many bytes; a larger one is a part of its own. One part, without rows, where there are none. */
+export function* partsOf(rows: Iterable<RowChange>): Generator<RowChange[]> {
+  let part: RowChange[] = []
+  let bytes = 0
+  for (const row of rows) {
+    const more = changeBytes(row)
+    if (part.length > 0 && bytes + more > limits.clusterPartBytes) {
+      yield part
+      part = []
+      bytes = 0
+    }
+    part.push(row)
+    bytes += more
+  }
+  yield part
+}
+
+/** Finds rows by the numbers of their tables. */
+export function rowFinder(environment: Environment): RowOf {
+  const tables = new Map<number | typeof local, Table>(
+    storeTables.map((name) => [tableIds[name], rawTable(environment, name)]),
+  )
+  return (table, key) => tables.get(table)?.get(key)
+}
+
+/** Writes rows to a store that has none but them, many in one transaction. */
+export class RowWriter {
+  readonly #environment: Environment
+  readonly #onBytes: (bytes: number) => void
+  #rows: (StoredRow & { isLast: boolean })[] = []
+  #bytes = 0
+  readonly #lastKeys = new Map<TableName, Buffer>()
+  readonly #written = new Map<TableName, number>()
+
+  /** @param onBytes called with the bytes of rows before they are written; ends the writing by throwing */
+  constructor(environment: Environment, onBytes: (bytes: number) => void = () => {}) {
+    this.#environment = environment
+    this.#onBytes = onBytes
+  }
+
+  /** Rows that were written, or wait, by table. */
+  get written(): ReadonlyMap<TableName, number> {
+    return this.#written
+  }
+
+  /** Writes a row as it is; it comes behind all others of its table. */
+  append(row: StoredRow): void {
+    this.#add(row, true)
+  }
+
+  /** Writes a row of any place, given without its checksum. It takes the place of another one with its key. */
+  put({ table, key, value }: StoredRow): void {
+    const last = this.#lastKeys.get(table)
+    const isLast = last === undefined || key.compare(last) > 0
+    if (isLast) this.#lastKeys.set(table, key)
+    this.#add({ table, key, value: rowOf(key, value) }, isLast)
+  }
+
+  /** Writes what waits, and returns when it is on disk. */
+  flush(): void {
+    const rows = this.#rows
+    if (rows.length === 0) return
+    this.#onBytes(this.#bytes)
+    commitDurably(this.#environment, () => {
+      for (const { table, key, value, isLast } of rows) {
+        // Appending fills pages and splits none, so that no copy of a body stays behind in a half (docs/adr/0015-erasure.md).
+        const options = isLast ? { append: true } : undefined
+        const put: unknown = rawTable(this.#environment, table).putSync(key, value, options)
+        assert(!isLast || put === true, 'a row that is appended comes behind all others')
+      }
+    })
+    this.#rows = []
+    this.#bytes = 0
+  }
+
+  #add({ table, key, value }: StoredRow, isLast: boolean): void {
+    this.#rows.push({ table, key, value, isLast })
+    this.#bytes += key.length + value.length
+    this.#written.set(table, (this.#written.get(table) ?? 0) + 1)
+    if (this.#rows.length >= limits.movedRowsMax || this.#bytes >= limits.movedBytesMax) this.flush()
+  }
+}
+
+/**
+ * Copies a store into a new one at `path`, an empty directory, and returns when it is on disk. Live rows are copied and
+ * nothing else: neither free pages, nor unused parts of pages, which may hold erased bodies, nor the rows with which the
+ * scrubber overwrites these (docs/adr/0020-backup.md).
+ * @param onBytes called with the bytes of rows copied since the last call; ends the copying by throwing
+ */
+export async function copyStore(
+  snapshot: Snapshot,
+  path: string,
+  onBytes: (bytes: number) => void,
+): Promise<ShardCopy> {
+  const target = openEnvironment(path, 'write')
+  try {
+    const writer = new RowWriter(target, onBytes)
+    let records = 0
+    for (const table of storeTables) {
+      if (table === 'filling') continue
+      for (const { key, value } of rowsOf(snapshot, table)) {
+        // Where the copy lies, there is no log.
+        if (table === 'meta' && key.equals(positionKey)) continue
+        writer.append({ table, key, value })
+        if (table === 'blocks' || table === 'importedBlocks') records += blockCount(value)
+      }
+    }
+    writer.flush()
+    return { agents: writer.written.get('names') ?? 0, records }
+  } finally {
+    await target.root.close()
+  }
+}
+
+/** A table with its rows as they are stored. */
+function rawTable(environment: Environment, name: TableName): Table {
+  const table: CheckedTable | Table = environment[name]
+  return table instanceof CheckedTable ? table.raw : table
+}
+
+function isOfImported(run: Buffer): boolean {
+  return isImportedBlock(decodeRun(run.subarray(0, -ROW_CHECKSUM_BYTES)).blockNo)
+}
