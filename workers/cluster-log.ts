@@ -216,9 +216,7 @@ async function keepOrReadState(
     }
     case 'putCheckpoint': {
       const { segment, part, state } = request
-      if (part === 1) await checkpoints.begin(segment)
-      if (part === 0) await checkpoints.complete(segment, bufferOf(state))
-      else await checkpoints.put(segment, part, bufferOf(state))
+      await checkpoints.put(segment, part, bufferOf(state))
       return { kind: 'kept' }
     }
     default:

@@ -1,15 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { systemClock } from '../base/clock.js'
+import { steadyClock, systemClock } from '../base/clock.js'
 import { pooledRandom } from '../base/random.js'
 import { isSeedOf, openIdleDirectory, type IdleDirectory } from '../data/directory.js'
 import { seenRevision } from '../data/cluster-origin.js'
 import { writeFormat } from '../data/format.js'
 import { rowKeyOf } from '../data/row-key.js'
 import { shardFolder } from '../data/shard-folders.js'
+import { CheckpointTable } from '../cluster/database/checkpoints.js'
 import type { ClusterFacts } from '../cluster/database/facts.js'
 import { factsOf, finishCluster, makeCluster, removeUnfinished } from '../cluster/database/make.js'
-import { type PushedTo, pushStore } from '../cluster/database/push.js'
+import { SegmentRegister } from '../cluster/database/register.js'
 import type { Session } from '../cluster/database/session.js'
+import { type ClusterStatements, clusterTables, statementsOf } from '../cluster/database/statements.js'
 import { describeTrouble, isOther } from '../cluster/database/trouble.js'
 import { type ClusterSecret, firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import type { LogPosition } from '../../workers/store/log/file-log.js'
@@ -20,6 +22,14 @@ import { startProgress } from './progress.js'
 import { readOptions } from './read-options.js'
 
 type Settings = Extract<ClusterSettings, { ok: true }>
+
+/** Where stores are pushed to. */
+interface PushedTo {
+  session: Session
+  urls: readonly string[]
+  /** Those of the tables; of a cluster's when absent. */
+  statements?: ClusterStatements
+}
 
 /**
  * Makes a cluster of a stopped data directory, and the directory that of its first node (docs/CLUSTER.md). Cut off at any
@@ -123,7 +133,7 @@ async function push(
 /** Writes the stores of a directory that is locked into logs that have begun. @returns how many bytes of records, and where each ends */
 export async function pushStores(
   { path, shards, secret }: { path: string; shards: number; secret: ClusterSecret },
-  to: Pick<PushedTo, 'session' | 'urls' | 'statements'>,
+  to: PushedTo,
 ): Promise<{ bytes: number; positions: LogPosition[] }> {
   let done = 0
   const progress = startProgress()
@@ -133,7 +143,7 @@ export async function pushStores(
     for (let shard = 0; shard < shards; shard++) {
       const store = await PushedStore.open(shardFolder(path, shard), shard, secret)
       try {
-        await pushStore({ ...to, shard, nowMs: systemClock() }, store, (bytes) => void (done += bytes))
+        await pushStore(store, to, (bytes) => void (done += bytes))
         positions.push(store.position)
       } finally {
         await store.close()
@@ -143,4 +153,31 @@ export async function pushStores(
     progress.end()
   }
   return { bytes: done, positions }
+}
+
+/**
+ * Writes a store into the log of its shard, of which there is the first segment alone.
+ * @param pushed called with the bytes of each segment
+ * @throws Error when the database did not take it, or another node writes there
+ */
+async function pushStore(
+  store: PushedStore,
+  { session, urls, statements = statementsOf(clusterTables) }: PushedTo,
+  pushed: (bytes: number) => void,
+): Promise<void> {
+  const { shard } = store
+  const register = new SegmentRegister({ urls, statements, nowMs: steadyClock, chance: Math.random })
+  try {
+    for (const { before, ...segment } of store.segments()) {
+      const outcome = await register.append(before, { shard, ...segment })
+      if (outcome.kind === 'unknown') throw new Error(outcome.reason)
+      if (outcome.kind !== 'durable') throw new Error('another node writes to it')
+      pushed(segment.parts.reduce((sum, { blocks }) => sum + blocks.length, 0))
+    }
+  } finally {
+    await register.close()
+  }
+  const checkpoints = new CheckpointTable(session, statements, shard)
+  for (const { segment, part, state } of store.parts(systemClock()))
+    await checkpoints.put(segment, part, state)
 }

@@ -27,7 +27,7 @@ import {
   replaceTables,
 } from '../cluster/database/upgrade.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
-import { formerForm } from '../../workers/store/log/former-form.js'
+import { formerForm } from '../../workers/store/replica/former-form.js'
 import { pull, type PulledCluster, readTarget } from './cluster-pull.js'
 import { pushStores } from './cluster-push.js'
 import { type ClusterSettings, clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { AgentRow } from '../../workers/store/tables/agent.js'
 import { checkStore } from '../../workers/store/check/store-check.js'
-import type { CheckedTable } from '../../workers/store/tables/checked-table.js'
+import type { CheckedTable, Table } from '../../workers/store/tables/checked-table.js'
 import { openEnvironment, type Environment } from '../../workers/store/environment.js'
 import { putPart } from '../../workers/store/hash-index/format.js'
 import {
@@ -16,7 +16,6 @@ import {
 import { ShardStore } from '../../workers/store/shard-store.js'
 import { copyStore } from '../../workers/store/row-mover.js'
 import { fillShard } from '../support/shard/full-shard.js'
-import type { Table } from '../../workers/store/tables/table.js'
 import { TestShard, appendNumber, signed } from '../support/shard/shard.js'
 
 let shard: TestShard

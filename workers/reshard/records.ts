@@ -15,7 +15,7 @@ import {
   type RawRecord,
 } from '../store/tables/record-codec.js'
 import { addPlace } from '../store/tables/strand-runs.js'
-import type { Table } from '../store/tables/table.js'
+import type { Table } from '../store/tables/checked-table.js'
 import { blockKey, encodeRun, importedBlocksFrom, runKey, type FoundRun } from '../store/tables/tables.js'
 import type { AgentMap, AgentNumber } from './agent-map.js'
 

@@ -15,12 +15,11 @@ import { assert } from '../../src/base/assert.js'
 import { beginningFault } from '../../src/store-files/lmdb-file.js'
 import { syncDirectory } from '../../src/base/sync-directory.js'
 import { logFolder } from '../../src/store-files/log-folder.js'
-import { fileName, isTableOfFile } from '../../src/store-files/store-tables.js'
-import { CheckedTable } from './tables/checked-table.js'
+import { fileName, isTableOfFile, storeTables } from '../../src/store-files/store-tables.js'
+import { CheckedTable, type Table } from './tables/checked-table.js'
 import type { Memtable } from './log/memtable.js'
-import { tableIds, type LoggedTableName } from './log/table-ids.js'
+import { bodied, local, tableIds } from './log/table-ids.js'
 import { StrandRuns } from './tables/strand-runs.js'
-import type { Table } from './tables/table.js'
 
 /** The suffix of an environment that is still being made (src/data/directory.ts). */
 const unfinishedSuffix = '.tmp'
@@ -199,47 +198,22 @@ function refuseUnknown(path: string, root: RootDatabase<Buffer, Buffer>): void {
 }
 
 function tablesOf(root: RootDatabase<Buffer, Buffer>, memtable: Memtable | undefined): Environment {
-  const database = (name: string): Database<Buffer, Buffer> =>
-    root.openDB<Buffer, Buffer>({ name, encoding: 'binary', keyEncoding: 'binary', cache: false })
-  const logged = (name: LoggedTableName): Table => {
-    const table = database(fileName(name))
-    return memtable?.over(table, tableIds[name]) ?? table
-  }
-  const checked = (name: LoggedTableName): CheckedTable => new CheckedTable(logged(name))
-  const [blocks, strands, meta] = [logged('blocks'), checked('strands'), checked('meta')]
-  return {
-    root,
-    agents: checked('agents'),
-    names: checked('names'),
-    blocks,
-    importedBlocks: logged('importedBlocks'),
-    strands,
-    meta,
-    runs: new StrandRuns({ blocks, strands, meta }),
-    hashes: database('hashes'),
-    mutations: checked('mutations'),
-    erasures: checked('erasures'),
-    filling: database('filling'),
-    proposals: checked('proposals'),
-    proposalsOpen: checked('proposalsOpen'),
-    proposalTargets: checked('proposalTargets'),
-    proposalDues: checked('proposalDues'),
-    zoneChanges: checked('zoneChanges'),
-    edges: checked('edges'),
-    edgesIn: checked('edgesIn'),
-    edgeHistory: checked('edgeHistory'),
-    toldHeads: checked('toldHeads'),
-    toldStrands: database('told-strands'),
-    idempotency: checked('idempotency'),
-    expiries: checked('expiries'),
-    publicKeys: checked('publicKeys'),
-    apiKeys: checked('apiKeys'),
-    organisms: checked('organisms'),
-    auth: checked('auth'),
-    authExpiries: checked('authExpiries'),
-    authEnded: checked('authEnded'),
-    mails: checked('mails'),
-  }
+  const tables = Object.fromEntries(
+    storeTables.map((name) => {
+      const options = {
+        name: fileName(name),
+        encoding: 'binary',
+        keyEncoding: 'binary',
+        cache: false,
+      } as const
+      const table = root.openDB<Buffer, Buffer>(options)
+      const id = tableIds[name]
+      if (id === local) return [name, table]
+      const logged = memtable?.over(table, id) ?? table
+      return [name, bodied.has(id) ? logged : new CheckedTable(logged)]
+    }),
+  ) as unknown as Omit<Environment, 'root' | 'runs'>
+  return { root, ...tables, runs: new StrandRuns(tables) }
 }
 
 /** How many rows a table has. */

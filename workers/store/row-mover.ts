@@ -7,12 +7,11 @@ import { commitDurably, type Environment, openEnvironment } from './environment.
 import { positionKey } from './log/position.js'
 import type { RowOf } from './log/record-check.js'
 import { changeBytes, type RowChange } from './log/row-change.js'
-import { local, tableIds } from './log/table-ids.js'
+import { bodied, local, tableIds } from './log/table-ids.js'
 import type { Snapshot } from './snapshots.js'
-import { CheckedTable } from './tables/checked-table.js'
+import { CheckedTable, type Table } from './tables/checked-table.js'
 import { blockCount } from './tables/record-codec.js'
 import { runsCoveredKey } from './tables/strand-runs.js'
-import type { Table } from './tables/table.js'
 import { decodeRun, isImportedBlock } from './tables/tables.js'
 
 /*
@@ -52,7 +51,7 @@ export function* blocksOf(snapshot: Snapshot): Generator<RowChange> {
 export function* replicatedRows(snapshot: Snapshot): Generator<RowChange> {
   for (const name of storeTables) {
     const table = tableIds[name]
-    if (table === local || name === 'blocks' || name === 'importedBlocks') continue
+    if (table === local || bodied.has(table)) continue
     for (const { key, value } of rowsOf(snapshot, name)) {
       if (name === 'meta' && (key.equals(positionKey) || key.equals(runsCoveredKey))) continue
       assert(isWholeRow(key, value), `a row of ${name} matches its checksum`)

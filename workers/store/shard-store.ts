@@ -6,7 +6,6 @@ import { AgentTable } from './tables/agents.js'
 import type { Agent } from './tables/agent.js'
 import { ApiKeyTable } from './tables/api-keys.js'
 import { AuthTable } from './tables/auth-table.js'
-import type { Table } from './tables/table.js'
 import type { Environment } from './environment.js'
 import { HashIndex, prefixOf } from './hash-index/hash-index.js'
 import { IdempotencyTable } from './tables/idempotency.js'
@@ -16,8 +15,6 @@ import {
   blockOverhead,
   blockRecordsMax,
   encodeBlock,
-  hashAt,
-  isWhole,
   recordAt,
   recordBytes,
   type StoredRecord,
@@ -34,6 +31,7 @@ import { ProposalAging, putPastProposals } from './tables/past-proposals.js'
 import { putProposals } from './tables/proposals.js'
 import { blockTable, readBlock, recordByPlace } from './tables/records.js'
 import { Scrubber } from './scrubber.js'
+import { addBlocks } from './tables/store-indexes.js'
 import { addPlace } from './tables/strand-runs.js'
 import { putZoneChanges } from './tables/zone-changes.js'
 import {
@@ -355,8 +353,9 @@ export class ShardStore {
   #replay(): void {
     const { runs, blocks, importedBlocks } = this.environment
     runs.catchUp()
-    this.#replayTable(blocks, this.#hashes.coveredUpTo, runs.firstInMemory)
-    this.#replayTable(importedBlocks, this.#hashes.importedUpTo, Infinity)
+    const { coveredUpTo, importedUpTo } = this.#hashes
+    addBlocks(this.#hashes, blocks, { covered: coveredUpTo, checkedFrom: runs.firstInMemory })
+    addBlocks(this.#hashes, importedBlocks, { covered: importedUpTo, checkedFrom: Infinity })
     for (const key of blocks.getKeys({ reverse: true, limit: 1 })) {
       const blockNo = key.readUIntBE(0, 6)
       const block = Buffer.from(readBlock(this.environment, blockNo))
@@ -365,21 +364,6 @@ export class ShardStore {
     }
     for (const key of importedBlocks.getKeys({ reverse: true, limit: 1 })) {
       this.#nextImportedNo = key.readUIntBE(0, 6) + 1
-    }
-  }
-
-  /** `alsoFrom`: all blocks from this one on are read, though the index has them. */
-  #replayTable(table: Table, covered: number, alsoFrom: number): void {
-    const first = Math.min(covered < 0 ? 0 : unpackLocation(covered).blockNo, alsoFrom)
-    for (const { key, value } of table.getRange({ start: blockKey(first) })) {
-      const blockNo = key.readUIntBE(0, 6)
-      assert(isWhole(value), `block ${blockNo} matches its checksums`)
-      const count = blockCount(value)
-      for (let position = 0; position < count; position++) {
-        const location = packLocation(blockNo, position)
-        if (location <= covered) continue
-        this.#hashes.add(prefixOf(hashAt(value, position)), location)
-      }
     }
   }
 }

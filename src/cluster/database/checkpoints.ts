@@ -37,21 +37,19 @@ export class CheckpointTable {
     return rows[0]?.state
   }
 
-  /** Begins a checkpoint: what an attempt that was cut off has left there is removed. */
-  async begin(segment: number): Promise<void> {
-    await this.#session.write(this.#statements.clear, [this.#shard, segment])
-  }
-
+  /**
+   * Writes a part. Part 1 comes first, and removes what an attempt that was cut off has left there; part 0 comes last and makes it
+   * whole.
+   * @throws Error where it may not stay: nothing is removed then
+   */
   async put(segment: number, part: number, state: Buffer): Promise<void> {
+    if (part === 0) return this.#complete(segment, state)
+    if (part === 1) await this.#session.write(this.#statements.clear, [this.#shard, segment])
     await this.#session.write(this.#statements.put, [this.#shard, segment, part, state])
   }
 
-  /**
-   * Writes the part that makes it whole, and removes what it replaces: earlier checkpoints, and the sealed rows of the
-   * segments up to it.
-   * @throws Error where it may not stay: nothing is removed then
-   */
-  async complete(segment: number, head: Buffer): Promise<void> {
+  /** Writes part 0, and removes what it replaces: earlier checkpoints, and the sealed rows of the segments up to it. */
+  async #complete(segment: number, head: Buffer): Promise<void> {
     const before = (await this.lastSegment()) ?? -1
     const { warned } = await this.#session.write(this.#statements.put, [this.#shard, segment, 0, head])
     if (warned) throw new Error('The database stopped waiting for its standby')

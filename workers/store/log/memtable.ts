@@ -1,7 +1,7 @@
 import type { RangeOptions } from 'lmdb'
 import SortedTree from 'sorted-btree'
 import { assert } from '../../../src/base/assert.js'
-import type { Table } from '../tables/table.js'
+import type { Table } from '../tables/checked-table.js'
 import { changeBytes, type RowChange } from './row-change.js'
 
 /** Bytes that a row in the memtable takes beside key and value, roughly. */

@@ -16,7 +16,7 @@ import {
 import { blockKey, runKey } from '../tables/tables.js'
 import { newlyErased } from './erased-in-place.js'
 import { changeBytes, decodeChanges, encodeChanges, type RowChange, writeHead } from './row-change.js'
-import { tableIds } from './table-ids.js'
+import { bodied } from './table-ids.js'
 
 /*
  * What a segment of a cluster's log has in the clear: its blocks, and behind them the commitment of each record in them
@@ -26,9 +26,6 @@ import { tableIds } from './table-ids.js'
  *   count and offsets of the block's records
  *   of each record: its bytes without checksum, mark of erasure, salt and body; then its body commitment, 32 bytes
  */
-
-/** Tables whose rows are records with their bodies. */
-export const bodied: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
 
 /** The number of a table that stands for commitments of erased records, by agent number and seq. */
 export const erasedCommitments = 254

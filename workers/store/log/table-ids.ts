@@ -42,6 +42,9 @@ export const tableIds = {
   filling: local,
 } as const satisfies Record<TableName, number | typeof local>
 
+/** Tables whose rows are blocks of records with their bodies. Each record has a checksum; rows of all other logged tables have one. */
+export const bodied: ReadonlySet<number> = new Set([tableIds.blocks, tableIds.importedBlocks])
+
 /** A table whose rows are in the log. */
 export type LoggedTableName = {
   [Name in TableName]: (typeof tableIds)[Name] extends number ? Name : never

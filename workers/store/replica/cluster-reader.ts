@@ -1,7 +1,22 @@
-import type { CheckpointPlace } from './cluster-checkpoint.js'
-import { type ClusterKeys, type NextBlocks, noBlocks, type Writer } from './cluster-segment.js'
+import {
+  type CheckpointHead,
+  type CheckpointPartPlace,
+  type CheckpointPlace,
+  decodeCheckpointHead,
+  decodeCheckpointPart,
+} from './cluster-checkpoint.js'
+import {
+  type ClusterHeader,
+  type ClusterKeys,
+  decodeClusterSegment,
+  headerOf,
+  type NextBlocks,
+  noBlocks,
+  type Reading,
+  type ReadSegment,
+  type Writer,
+} from './cluster-segment.js'
 import type { LogPosition } from '../log/file-log.js'
-import { clusterForm, type LogForm } from '../log/log-form.js'
 import type { LogLine } from './log-line.js'
 import { isOfCluster, noFile } from '../log/position.js'
 import { RecordCheck, type RowOf } from '../log/record-check.js'
@@ -10,6 +25,22 @@ import type { LogSegment, SegmentLog } from '../log/segment-log.js'
 import type { SegmentRow } from '../../../src/protocol/cluster-log-messages.js'
 
 const HASH_BYTES = 32
+
+/** The form in which a log is written; each function throws an Error for what a node of the cluster did not write. */
+export interface LogForm {
+  segment(rows: readonly SegmentRow[], reading: Reading): ReadSegment
+  header(row: SegmentRow, keys: ClusterKeys): ClusterHeader
+  checkpointHead(head: Uint8Array, keys: ClusterKeys): CheckpointHead
+  checkpointPart(named: CheckpointPartPlace, state: Uint8Array, keys: ClusterKeys): RowChange[]
+}
+
+/** The form that nodes write and read. */
+export const clusterForm: LogForm = {
+  segment: decodeClusterSegment,
+  header: headerOf,
+  checkpointHead: decodeCheckpointHead,
+  checkpointPart: decodeCheckpointPart,
+}
 
 /** The store that is brought up to a log. */
 export interface StoreBehind {

@@ -9,8 +9,8 @@ import { seal, unseal } from '../../../src/strand/seal.js'
 import { importedBlocksFrom, runKey } from '../tables/tables.js'
 import type { RecordCheck } from '../log/record-check.js'
 import { decodeChanges, type RowChange } from '../log/row-change.js'
-import { bodied, bytesOf, type CommitmentOf, decodeBlocks, encodeBlocks } from '../log/segment-blocks.js'
-import { tableIds } from '../log/table-ids.js'
+import { bytesOf, type CommitmentOf, decodeBlocks, encodeBlocks } from '../log/segment-blocks.js'
+import { bodied, tableIds } from '../log/table-ids.js'
 
 /*
  * A segment of a shard as the database of a cluster has it: a header of lines, whose HMAC under a key from the master seed

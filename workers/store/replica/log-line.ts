@@ -103,13 +103,27 @@ export class LogLine {
     return true
   }
 
-  /** Whether a node is alive, as the table of nodes says now. @throws Error when the database cannot be read */
-  isAlive({ node, incarnation }: { node: string; incarnation: number }): boolean {
-    this.ask({ kind: 'isAlive', node, incarnation })
+  /**
+   * Asks, and waits for the answer.
+   * @param failing what is the matter where the database cannot be read
+   * @throws Error when the database cannot be read, or there is no answer
+   */
+  request<Kind extends LogAnswer['kind']>(
+    request: LogRequest,
+    kind: Kind,
+    failing = 'The cluster’s log cannot be read',
+  ): Extract<LogAnswer, { kind: Kind }> {
+    this.ask(request)
     const answer = this.answer()
-    if (answer.kind === 'failed') throw new Error(`The nodes of the cluster cannot be read: ${answer.reason}`)
-    assert(answer.kind === 'isAlive', 'it is answered whether a node is alive')
-    return answer.alive
+    if (answer.kind === 'failed') throw new Error(`${failing}: ${answer.reason}`)
+    assert(isOfKind(answer, kind), `a request is answered by ${kind}`)
+    return answer
+  }
+
+  /** Whether a node is alive, as the table of nodes says now. */
+  isAlive({ node, incarnation }: { node: string; incarnation: number }): boolean {
+    const request = { kind: 'isAlive', node, incarnation } as const
+    return this.request(request, 'isAlive', 'The nodes of the cluster cannot be read').alive
   }
 
   /**
@@ -117,13 +131,10 @@ export class LogLine {
    * @throws Error where the log lacks it (`hasLostLog`), or the database cannot be read
    */
   known(): number {
-    this.ask({ kind: 'known' })
-    const answer = this.answer()
-    if (answer.kind === 'failed')
-      throw new Error(`What is known of the cluster’s log cannot be compared with it: ${answer.reason}`)
-    assert(answer.kind === 'known', 'it is answered what is known')
-    if (answer.loss !== '') throw new Error(`${lostLogMessage}. ${answer.loss}`)
-    return answer.segment
+    const failing = 'What is known of the cluster’s log cannot be compared with it'
+    const { loss, segment } = this.request({ kind: 'known' }, 'known', failing)
+    if (loss !== '') throw new Error(`${lostLogMessage}. ${loss}`)
+    return segment
   }
 
   /**
@@ -132,20 +143,13 @@ export class LogLine {
    */
   confirm({ there, durable }: { there: SegmentName | undefined; durable: SegmentName | undefined }): boolean {
     if (there === undefined && durable === undefined) return true
-    this.ask({ kind: 'confirm', there: there ?? null, durable: durable ?? null })
-    const answer = this.answer()
-    if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
-    assert(answer.kind === 'confirmed', 'it is answered whether a segment is there')
-    return answer.isThere
+    const request = { kind: 'confirm', there: there ?? null, durable: durable ?? null } as const
+    return this.request(request, 'confirmed').isThere
   }
 
-  /** The next rows behind a place. @throws Error when the database cannot be read */
-  rows(after: RowPlace, rows: number = limits.clusterReadRows): SegmentRow[] {
-    this.ask({ kind: 'read', after: { segment: after.segment, part: after.part }, rows })
-    const answer = this.answer()
-    if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
-    assert(answer.kind === 'rows', 'a read is answered with rows')
-    return answer.rows
+  /** The next rows behind a place. */
+  rows({ segment, part }: RowPlace, rows: number = limits.clusterReadRows): SegmentRow[] {
+    return this.request({ kind: 'read', after: { segment, part }, rows }, 'rows').rows
   }
 
   /** The first row of a segment, where it is there. */
@@ -197,4 +201,11 @@ export class LogLine {
   close(): void {
     this.#port.close()
   }
+}
+
+function isOfKind<Kind extends LogAnswer['kind']>(
+  answer: LogAnswer,
+  kind: Kind,
+): answer is Extract<LogAnswer, { kind: Kind }> {
+  return answer.kind === kind
 }

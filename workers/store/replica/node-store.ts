@@ -1,12 +1,10 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { assert } from '../../../src/base/assert.js'
 import { syncDirectory } from '../../../src/base/sync-directory.js'
 import type { ShardLine } from '../../../src/protocol/cluster-log-messages.js'
 import type { CheckpointHead, CheckpointPlace } from './cluster-checkpoint.js'
-import { ClusterReader, FollowedLog, type StoreBehind } from './cluster-reader.js'
+import { clusterForm, ClusterReader, FollowedLog, type LogForm, type StoreBehind } from './cluster-reader.js'
 import type { ClusterSecret } from './cluster-segment.js'
-import { clusterForm, type LogForm } from '../log/log-form.js'
 import { LogLine } from './log-line.js'
 import { isOfCluster, positionAt, setPositionAt } from '../log/position.js'
 import type { RowChange } from '../log/row-change.js'
@@ -114,11 +112,7 @@ export function lastCheckpoint({
   secret,
   form = clusterForm,
 }: Pick<NodeStore, 'line' | 'secret' | 'form'>): LastCheckpoint {
-  line.ask({ kind: 'lastCheckpoint' })
-  const answer = line.answer()
-  if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
-  assert(answer.kind === 'lastCheckpoint', 'a question for the last checkpoint is answered by it')
-  const { head, stateBytes } = answer
+  const { head, stateBytes } = line.request({ kind: 'lastCheckpoint' }, 'lastCheckpoint')
   if (head === null) return { head: undefined, stateBytes }
   const read = form.checkpointHead(head, secret)
   if (read.shard !== line.shard) throw new Error('A checkpoint of the cluster is of another shard')
@@ -163,11 +157,8 @@ function* rowsOf(
   { shard, segment, parts }: CheckpointHead,
 ): Generator<RowChange[]> {
   for (let part = 1; part <= parts; part++) {
-    line.ask({ kind: 'checkpointPart', segment, part })
-    const answer = line.answer()
-    if (answer.kind === 'failed') throw new Error(`The cluster’s log cannot be read: ${answer.reason}`)
-    assert(answer.kind === 'checkpointPart', 'a part is answered by its rows')
-    if (answer.state === null) throw new Error('The checkpoint was replaced by a later one meanwhile')
-    yield form.checkpointPart({ shard, segment, part }, answer.state, secret)
+    const { state } = line.request({ kind: 'checkpointPart', segment, part }, 'checkpointPart')
+    if (state === null) throw new Error('The checkpoint was replaced by a later one in the meantime')
+    yield form.checkpointPart({ shard, segment, part }, state, secret)
   }
 }

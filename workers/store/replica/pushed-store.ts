@@ -29,14 +29,14 @@ export interface PushedSegment {
 
 /** A store that nobody has open, as the beginning of a shard's log in a cluster: its blocks, and then its other rows. */
 export class PushedStore {
+  readonly shard: number
   readonly #snapshot: Snapshot
-  readonly #shard: number
   readonly #secret: ClusterSecret
   #at: { number: number; hash: Buffer }
 
   private constructor(snapshot: Snapshot, shard: number, secret: ClusterSecret) {
     this.#snapshot = snapshot
-    this.#shard = shard
+    this.shard = shard
     this.#secret = secret
     this.#at = firstSegment(shard, secret)
   }
@@ -62,7 +62,7 @@ export class PushedStore {
       const before = this.#at
       const number = before.number + 1
       next = nextBehind(next, changes)
-      const about = { shard: this.#shard, segment: number, kind: 'history', writer: noWriter, next } as const
+      const about = { shard: this.shard, segment: number, kind: 'history', writer: noWriter, next } as const
       const numbered = { ...about, lastGroup: 0, groups: 0, prev: before.hash }
       const { header, hash, parts } = encodeClusterSegment(numbered, changes, {
         ...this.#secret,
@@ -77,7 +77,7 @@ export class PushedStore {
   /** The parts of the checkpoint, behind all segments. */
   parts(atMs: number): Generator<CheckpointPart> {
     const { number: segment, hash } = this.#at
-    const at = { shard: this.#shard, segment, hash, group: 0 }
+    const at = { shard: this.shard, segment, hash, group: 0 }
     return checkpointParts(this.#snapshot, at, { ...this.#secret, clock: () => atMs })
   }
 

@@ -1,6 +1,6 @@
 import { assert } from '../../../src/base/assert.js'
 import { compareHlc, type Hlc } from '../../../src/strand/hlc.js'
-import type { Table } from './table.js'
+import type { Table } from './checked-table.js'
 import { isBehind, type LogPlace } from '../../../src/strand/log-place.js'
 import type { Environment } from '../environment.js'
 import { blockCount, recordAt, type StoredRecord } from './record-codec.js'

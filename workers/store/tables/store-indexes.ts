@@ -1,8 +1,9 @@
-import type { Table } from './table.js'
+import { assert } from '../../../src/base/assert.js'
 import type { Environment } from '../environment.js'
 import { HashIndex, prefixOf } from '../hash-index/hash-index.js'
+import type { Table } from './checked-table.js'
 import { indexHeads } from './logged-heads.js'
-import { blockCount, hashAt } from './record-codec.js'
+import { blockCount, hashAt, isWhole } from './record-codec.js'
 import { blockKey, packLocation, unpackLocation } from './tables.js'
 
 /** Records, and blocks, between two steps of the indexes. */
@@ -28,21 +29,27 @@ export function indexStore(environment: Environment, commit: (body: () => void) 
   indexHeads(environment, commit)
 }
 
-function addBlocks(
+/**
+ * Adds the records of blocks to the index of hashes that it does not have: those behind `covered`.
+ * @param checkedFrom all blocks from this one on are read, though the index has them, and none may be damaged
+ * @param step called within bounds of the index
+ */
+export function addBlocks(
   hashes: HashIndex,
   table: Table,
-  { covered, step }: { covered: number; step(): void },
+  { covered, checkedFrom, step }: { covered: number; checkedFrom?: number; step?(): void },
 ): void {
   let added = 0
-  const first = covered < 0 ? 0 : unpackLocation(covered).blockNo
+  const first = Math.min(covered < 0 ? 0 : unpackLocation(covered).blockNo, checkedFrom ?? Infinity)
   for (const { key, value } of table.getRange({ start: blockKey(first) })) {
     const blockNo = key.readUIntBE(0, 6)
+    assert(checkedFrom === undefined || isWhole(value), `block ${blockNo} matches its checksums`)
     const count = blockCount(value)
     for (let position = 0; position < count; position++) {
       const location = packLocation(blockNo, position)
       if (location <= covered) continue
       hashes.add(prefixOf(hashAt(value, position)), location)
-      if (++added % STEP_RECORDS === 0) step()
+      if (++added % STEP_RECORDS === 0) step?.()
     }
   }
 }

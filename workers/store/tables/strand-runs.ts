@@ -1,6 +1,5 @@
 import { assert } from '../../../src/base/assert.js'
-import type { CheckedTable } from './checked-table.js'
-import type { Table } from './table.js'
+import type { CheckedTable, Table } from './checked-table.js'
 import { blockCount, placedAt } from './record-codec.js'
 import {
   blockKey,

@@ -3,15 +3,11 @@ import { assert } from '../../../src/base/assert.js'
 import { unseal } from '../../../src/strand/seal.js'
 import { blockCount, hashAt } from '../tables/record-codec.js'
 import { blockKey } from '../tables/tables.js'
-import {
-  type CheckpointPartPlace,
-  checkpointPurpose,
-  readCheckpointHead,
-} from '../replica/cluster-checkpoint.js'
-import { notHistory, openState, readHeader, wrong } from '../replica/cluster-segment.js'
-import type { LogForm } from './log-form.js'
-import { decodeChanges, type RowChange } from './row-change.js'
-import { bodied } from './segment-blocks.js'
+import { type CheckpointPartPlace, checkpointPurpose, readCheckpointHead } from './cluster-checkpoint.js'
+import { notHistory, openState, readHeader, wrong } from './cluster-segment.js'
+import type { LogForm } from './cluster-reader.js'
+import { decodeChanges, type RowChange } from '../log/row-change.js'
+import { bodied } from '../log/table-ids.js'
 
 /*
  * The form v1 of a log, for an upgrade alone. It names no cluster, and its header covers of the blocks their keys and the
