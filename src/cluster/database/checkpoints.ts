@@ -1,6 +1,6 @@
 import { limits } from '../../base/limits/limits.js'
-import { type Check, isText, listOf, members } from '../../base/shape.js'
-import type { Session } from './session.js'
+import { isText, listOf, members } from '../../base/shape.js'
+import { isBuffer, type Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
 /** The last whole checkpoint of a shard, and the bytes of sealed rows that have come behind it. */
@@ -69,7 +69,6 @@ export class CheckpointTable {
   }
 }
 
-const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
 const areStates = listOf(members<{ state: Buffer }>({ state: isBuffer }))
 const areSums = listOf(members<{ bytes: string }>({ bytes: isText }))
 const areSegments = listOf(

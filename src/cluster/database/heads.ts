@@ -1,5 +1,5 @@
-import { type Check, isNumber, isText, listOf, members } from '../../base/shape.js'
-import type { Session } from './session.js'
+import { isNumber, isText, listOf, members } from '../../base/shape.js'
+import { isBuffer, type Session } from './session.js'
 import { type ClusterStatements, clusterTables, statementsOf } from './statements.js'
 
 /** The number of the last segment of each shard, by the shard, all of one moment. */
@@ -20,6 +20,5 @@ export async function hashOf(
   return rows[0]?.hash
 }
 
-const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
 const areHeads = listOf(members<{ shard: number; segment: string }>({ shard: isNumber, segment: isText }))
 const areHashes = listOf(members<{ hash: Buffer }>({ hash: isBuffer }))

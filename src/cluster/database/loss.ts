@@ -1,8 +1,8 @@
-import { type Check, isText, listOf, members } from '../../base/shape.js'
+import { isText, listOf, members } from '../../base/shape.js'
 import { hashOf } from './heads.js'
 import { DamagedEnd, knownEndPath, readKnownEnd } from './known-end.js'
 import type { Place } from './register.js'
-import type { Session } from './session.js'
+import { isBuffer, type Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
 /** Durable segments of a shard that the log does not have any more. */
@@ -73,5 +73,4 @@ function nameOf({ number, hash }: Place): string {
   return `${number} (${hash.toString('hex', 0, 8)}…)`
 }
 
-const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
 const areLast = listOf(members<{ segment: string; hash: Buffer }>({ segment: isText, hash: isBuffer }))

@@ -1,6 +1,6 @@
+import { isText, listOf, members } from '../../base/shape.js'
 import { readFacts, type ClusterFacts } from './facts.js'
 import { lossesIn } from './loss.js'
-import { missingRights } from './rights.js'
 import { examineSessions, openLasting, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
@@ -53,7 +53,7 @@ export async function openCluster(
   try {
     await examineSessions(settings.urls)
     const facts = await readFacts(session, statements, settings.rowKey)
-    const fault = faultOf(facts) ?? lackOfRights(await missingRights(session, statements))
+    const fault = faultOf(facts) ?? (await lackOfRights(session))
     if (facts === undefined || fault !== undefined)
       return { ok: false, because: 'unfit', detail: `The database of SERVICE_CLUSTER_URL ${fault}` }
     const dataDir = settings.directoryOf?.(facts.id)
@@ -75,9 +75,15 @@ function faultOf(facts: ClusterFacts | undefined): string | undefined {
     : 'holds a cluster that is not whole: a push was cut off, or is under way; run strandfast cluster push again'
 }
 
-function lackOfRights(missing: readonly string[]): string | undefined {
+/** What a node needs and its role may not do. */
+async function lackOfRights(session: Session): Promise<string | undefined> {
+  const rows: unknown = await session.rows(statements.rights)
+  if (!areRights(rows)) throw new Error('Expected the server to tell the rights of the role')
+  const missing = rows.map(({ name, privilege }) => `${privilege} on ${name}`)
   return missing.length === 0 ? undefined : `gives the role no right to ${missing.join(', ')}: grant it`
 }
+
+const areRights = listOf(members<{ name: string; privilege: string }>({ name: isText, privilege: isText }))
 
 /** In production a database that may lose what it has acknowledged has to be asked for. */
 function lackOf({ replicated }: ServerFacts, settings: OpeningSettings): string | undefined {

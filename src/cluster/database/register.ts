@@ -1,8 +1,8 @@
 import { limits } from '../../base/limits/limits.js'
-import { type Check, isNumber, isText, listOf, members } from '../../base/shape.js'
+import { isNumber, isText, listOf, members } from '../../base/shape.js'
 import { failureOf } from './answers.js'
 import { hashOf } from './heads.js'
-import { Session, type Parameter } from './session.js'
+import { isBuffer, type Parameter, Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 import { describeTrouble } from './trouble.js'
 
@@ -252,8 +252,6 @@ export class SegmentRegister {
     this.#session = undefined
   }
 }
-
-const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
 
 /** 64-bit numbers come as texts. */
 const areParts = listOf(

@@ -7,8 +7,9 @@ import {
   settingOf,
   type SocketClient,
 } from '../../outbound/postgres-client.js'
-import { failureOf } from './answers.js'
 import { limits } from '../../base/limits/limits.js'
+import type { Check } from '../../base/shape.js'
+import { failureOf } from './answers.js'
 import { describeTrouble } from './trouble.js'
 
 /** What a statement that writes has done. */
@@ -23,6 +24,9 @@ export interface Written {
 
 /** A value of a statement. */
 export type Parameter = number | string | Buffer | null
+
+/** Whether a value that was read is bytes. */
+export const isBuffer: Check<Buffer> = (value) => Buffer.isBuffer(value)
 
 /** A value of a row as a statement takes it. */
 export function parameterOf(value: string | number | boolean): Parameter {

@@ -1,7 +1,7 @@
 import { isText, listOf, members } from '../../base/shape.js'
 import { CheckpointTable } from './checkpoints.js'
 import { headsOf } from './heads.js'
-import type { Session } from './session.js'
+import { isBuffer, type Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
 
 /** How a shard's log stands, for people. */
@@ -67,7 +67,7 @@ async function standbysOf(session: Session): Promise<Standing['standbys']> {
 const areHeaders = listOf(
   members<ShardStanding['last']>({
     header: isText,
-    hash: (value): value is Buffer => Buffer.isBuffer(value),
+    hash: isBuffer,
   }),
 )
 const areSizes = listOf(members<{ bytes: string }>({ bytes: isText }))
