@@ -81,11 +81,13 @@ export async function createAgents(url, names) {
  * Records of some agents together, genesis records not counted.
  * @param {string} url
  * @param {string[]} names
+ * @param {object} [headers] the root key's unless given
  * @returns {Promise<number>}
  */
-export async function countRecords(url, names) {
+export async function countRecords(url, names, headers = credential) {
   let records = 0
-  for (const name of names) records += (await call(`${url}/v1/agents/${name}/status`)).record_count
+  for (const name of names)
+    records += (await call(`${url}/v1/agents/${name}/status`, { headers })).record_count
   return records
 }
 

@@ -36,7 +36,6 @@ const imported = [
   'uWebSockets.js',
   // Loaded only by its command, or if its feature is on.
   '@simplewebauthn/server',
-  'autocannon',
   'openid-client',
   'pg',
   'pg-copy-streams',

@@ -93,7 +93,7 @@ export const parts = {
       'routes/strand-import/zones.',
       'threads/auth-strangers.',
       'threads/store-copy.',
-      'unit/cli/bench.',
+      'unit/bench/running.',
     ],
     until: { passes: 1 },
   },

@@ -99,11 +99,6 @@ const commands: readonly Command[] = [
     summary: 'Makes and looks at a cluster over a PostgreSQL database',
     run: async (args) => (await import('./cluster.js')).clusterCommand(args),
   },
-  {
-    name: 'bench',
-    summary: 'Measures this machine and this build',
-    run: async (args) => (await import('./bench.js')).benchCommand(args),
-  },
 ]
 
 const usage = `Usage: strandfast COMMAND [OPTIONS]

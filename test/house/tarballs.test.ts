@@ -107,7 +107,7 @@ it('names in the help only pages that are published with it', () => {
     execFileSync(process.execPath, [program, ...args, '--help'], { encoding: 'utf8' })
   const overview = help()
   const commands = [...overview.matchAll(/^ {2}([a-z]+) /gm)].map(([, name = '']) => name)
-  expect(commands).toEqual(expect.arrayContaining(['serve', 'verify', 'bench']))
+  expect(commands).toEqual(expect.arrayContaining(['serve', 'verify']))
   const pages = [overview, ...commands.map((name) => help(name))].flatMap(
     (text) => text.match(/\bdocs\/[\w./-]*\w/g) ?? [],
   )
