@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { RefusedError, refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
 import { PoolThread, ThreadFault, type TaskRun, type ThreadSettings } from './pool-thread.js'
@@ -43,15 +44,16 @@ export interface PoolFigures {
 /** A task was not begun. */
 export class Skipped extends Error {}
 
-interface Waiter {
-  take(thread: PoolThread): void
-  refuse(error: Error): void
-}
-
-/** A place in the queue for a thread: `first` is before all others. */
-interface Place {
+/** A task that waits for a thread, or has one. */
+interface PooledTask {
+  task: object
+  how: PoolTaskRun
+  /** Until when it waits. */
   untilMs: number
-  first: boolean
+  /** Refuses it then. */
+  late: NodeJS.Timeout | undefined
+  resolve(found: unknown): void
+  reject(error: unknown): void
 }
 
 /**
@@ -61,18 +63,15 @@ interface Place {
 export class ThreadPool {
   readonly #settings: PoolSettings
   readonly #threads: PoolThread[]
-  /**
-   * Threads without a task, the last used one at the end, so that threads that are not needed reach their idle time.
-   */
+  /** Threads without a task, the last used one at the end, so that threads that are not needed reach their idle time. */
   readonly #free: PoolThread[]
-  readonly #waiting: Waiter[] = []
-  readonly #pauses = new Map<NodeJS.Timeout, () => void>()
+  readonly #waiting: PooledTask[] = []
   #failedInRow = 0
   /** Why the last start failed, until one succeeds. */
   #fault: Error | undefined
   #toldFault = false
   #probing = false
-  #closing = false
+  readonly #closing = new AbortController()
   readonly #counts = { failedStarts: 0, hangs: 0, deaths: 0 }
 
   constructor(settings: PoolSettings) {
@@ -89,7 +88,7 @@ export class ThreadPool {
   /** False while no thread works and none can be started. */
   get serving(): boolean {
     if (this.#threads.some((thread) => thread.works)) return true
-    return this.#fault === undefined && this.#threads.some((thread) => thread.ending === undefined)
+    return this.#fault === undefined && this.#threads.some((thread) => !thread.isEnding)
   }
 
   get figures(): PoolFigures {
@@ -100,98 +99,84 @@ export class ThreadPool {
    * Runs a task in the first thread that is free. The caller checks the answer.
    * @throws RefusedError when no thread could run it, `Skipped`, or what the task throws
    */
-  async run(task: object, how: PoolTaskRun): Promise<unknown> {
+  run(task: object, how: PoolTaskRun): Promise<unknown> {
     const untilMs = performance.now() + (this.#settings.waitMs ?? Number.POSITIVE_INFINITY)
-    for (let first = false; ; first = true) {
-      const thread = await this.#take({ untilMs, first })
-      let pauseMs = 0
-      try {
-        if (how.unless?.() === true) throw new Skipped('The task was not begun')
-        const found = await thread.run(task, how)
-        this.#worked()
-        return found
-      } catch (error) {
-        if (!(error instanceof ThreadFault)) throw error
-        if (this.#closing) throw closed()
-        if (error.how === 'unstarted') pauseMs = this.#unstarted(error)
-        // It has not begun, and waits for the next thread.
-        else if (error.how !== 'ending') throw this.#ended(error)
-      } finally {
-        this.#giveBack(thread, pauseMs)
-      }
-    }
+    return new Promise((resolve, reject) => {
+      this.#wait({ task, how, untilMs, late: undefined, resolve, reject })
+      this.#next()
+    })
   }
 
   /** Replaces all threads, each after its task. Resolves when the present ones have ended. */
   async renew(): Promise<void> {
-    const idle = this.#free.splice(0)
-    const ended = this.#threads.map((thread) => thread.end())
-    for (const thread of idle) this.#giveBack(thread, 0)
-    await Promise.all(ended)
+    await Promise.all(this.#threads.map((thread) => thread.end()))
   }
 
   /** Ends all threads, each after its task. Waiting tasks are refused. */
   async close(): Promise<void> {
-    this.#closing = true
-    for (const waiter of this.#waiting.splice(0)) waiter.refuse(closed())
-    for (const [timer, resume] of this.#pauses) {
-      clearTimeout(timer)
-      resume()
+    this.#closing.abort()
+    for (const waiting of this.#waiting.splice(0)) {
+      clearTimeout(waiting.late)
+      waiting.reject(closed())
     }
-    await Promise.all(this.#threads.map((thread) => thread.end()))
+    await this.renew()
   }
 
-  #take({ untilMs, first }: Place): Promise<PoolThread> | PoolThread {
-    if (this.#closing) throw closed()
-    const free = this.#free.pop()
-    if (free !== undefined) return free
-    return new Promise((resolve, reject) => {
-      const late = () => this.#late(waiter)
-      const leftMs = Math.max(0, untilMs - performance.now())
-      const timer = leftMs === Number.POSITIVE_INFINITY ? undefined : setTimeout(late, leftMs)
-      const waiter: Waiter = {
-        take(thread) {
-          clearTimeout(timer)
-          resolve(thread)
-        },
-        refuse(error) {
-          clearTimeout(timer)
-          reject(error)
-        },
-      }
-      if (first) this.#waiting.unshift(waiter)
-      else this.#waiting.push(waiter)
-    })
+  /** @param at its place in the queue */
+  #wait(pooled: PooledTask, at = this.#waiting.length): void {
+    if (this.#closing.signal.aborted) return pooled.reject(closed())
+    this.#waiting.splice(at, 0, pooled)
+    if (pooled.untilMs === Number.POSITIVE_INFINITY) return
+    pooled.late = setTimeout(() => this.#late(pooled), Math.max(0, pooled.untilMs - performance.now()))
   }
 
-  #late(waiter: Waiter): void {
-    this.#waiting.splice(this.#waiting.indexOf(waiter), 1)
+  #late(pooled: PooledTask): void {
+    this.#waiting.splice(this.#waiting.indexOf(pooled), 1)
     const refusal = this.serving
       ? refuse('overloaded', 'Too many requests wait for this work, try again', {
           retryAfterSecs: 1,
         })
       : refuse('unavailable', 'The server cannot start a thread for this, try again', { retryAfterSecs: 1 })
-    waiter.refuse(new RefusedError(refusal, this.#fault))
+    pooled.reject(new RefusedError(refusal, this.#fault))
   }
 
-  /** Gives a thread to the task that has waited longest, once the thread can take one. */
-  #giveBack(thread: PoolThread, pauseMs: number): void {
-    const { ending } = thread
-    if (ending !== undefined) void ending.then(() => this.#giveBack(thread, pauseMs))
-    else if (pauseMs > 0) this.#pause(pauseMs, () => this.#giveBack(thread, 0))
-    else {
-      const next = this.#waiting.shift()
-      if (next === undefined) this.#free.push(thread)
-      else next.take(thread)
+  /** Gives the tasks that have waited longest to the threads that are free. */
+  #next(): void {
+    for (;;) {
+      const [pooled] = this.#waiting
+      const thread = pooled && this.#free.pop()
+      if (pooled === undefined || thread === undefined) return
+      this.#waiting.shift()
+      clearTimeout(pooled.late)
+      void this.#carryOut(pooled, thread).finally(() => {
+        this.#free.push(thread)
+        this.#next()
+      })
     }
   }
 
-  #pause(pauseMs: number, resume: () => void): void {
-    const timer = setTimeout(() => {
-      this.#pauses.delete(timer)
-      resume()
-    }, pauseMs)
-    this.#pauses.set(timer, resume)
+  async #carryOut(pooled: PooledTask, thread: PoolThread): Promise<void> {
+    const { task, how, resolve, reject } = pooled
+    try {
+      await thread.free()
+      if (this.#closing.signal.aborted) return reject(closed())
+      if (how.unless?.() === true) return reject(new Skipped('The task was not begun'))
+      const found = await thread.run(task, how)
+      this.#worked()
+      resolve(found)
+    } catch (error) {
+      if (!(error instanceof ThreadFault)) return reject(error)
+      if (this.#closing.signal.aborted) return reject(closed())
+      if (error.how !== 'unstarted') {
+        reject(this.#ended(error))
+        return thread.free()
+      }
+      const pauseMs = this.#unstarted(error)
+      // It waits for the next thread, before all others.
+      this.#wait(pooled, 0)
+      this.#next()
+      await delay(pauseMs, undefined, { signal: this.#closing.signal }).catch(() => undefined)
+    }
   }
 
   /** @returns how long to wait before its next start, milliseconds */
@@ -210,7 +195,7 @@ export class ThreadPool {
   /** Keeps trying to start a thread when there are no tasks any more, to notice when it is possible again. */
   async #probe(): Promise<void> {
     this.#probing = true
-    while (this.#fault !== undefined && !this.#closing) {
+    while (this.#fault !== undefined && !this.#closing.signal.aborted) {
       await this.run({}, { name: 'begin', deadlineMs: limits.poolStartMs }).catch(() => undefined)
     }
     this.#probing = false
