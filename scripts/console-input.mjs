@@ -5,7 +5,7 @@ import { keptCalls } from './kept-calls.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** The server's own rules run in browsers as they are, but for what they call of Node. */
-const buffer = join(root, 'src/console/rules/buffer.ts')
+const buffer = join(root, 'src/console/agents/rules/buffer.ts')
 
 /** @type {import('rolldown').InputOptions} */
 export const consoleInput = {

@@ -3,7 +3,7 @@ import { textLines } from '../client/text-lines.js'
 import { webCryptoJobs } from '../client/webcrypto.js'
 import { isBlankLine, parseLine } from '../proof/export-lines.js'
 import { utf8 } from '../proof/hex.js'
-import type { CheckOptions, FromChecker, ToChecker } from './proof/check-messages.js'
+import type { CheckOptions, FromChecker, ToChecker } from './parts/proof/check-messages.js'
 
 /*
  * Checks one export, away from the page's thread. It asks for each piece, so that no more than one waits.

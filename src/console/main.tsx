@@ -3,12 +3,12 @@ import { useEffect, useRef } from 'preact/hooks'
 import { AgentPage } from './agents/agent-page.js'
 import { AgentsPage } from './agents/agents-page.js'
 import { lazy } from './parts/lazy.js'
-import { Palette, watchKeys } from './palette/palette.js'
+import { Palette, watchKeys } from './shell/palette.js'
 import { agentLink, followAddress, type Route, route, scrubAddress } from './route.js'
 import { applyAppearance } from './shell/appearance.js'
 import { Frame } from './shell/frame.js'
-import { serverState, watchServer } from './shell/server-state.js'
-import { resume, session, watchIdle } from './shell/session.js'
+import { serverState, watchServer } from './parts/server-state.js'
+import { resume, session, watchIdle } from './parts/session.js'
 import { SignedInPage } from './shell/signed-in.js'
 import { SignIn } from './shell/sign-in.js'
 import { StandsBy } from './shell/stands-by.js'
@@ -22,7 +22,7 @@ const LivePage = lazy(async () => (await import('./live/live-page.js')).LivePage
 const LogPage = lazy(async () => (await import('./log/log-page.js')).LogPage)
 const ProposalsPage = lazy(async () => (await import('./proposals/proposals-page.js')).ProposalsPage)
 const UsersPage = lazy(async () => (await import('./users/users-page.js')).UsersPage)
-const VerifyPage = lazy(async () => (await import('./proof/verify-page.js')).VerifyPage)
+const VerifyPage = lazy(async () => (await import('./verify/verify-page.js')).VerifyPage)
 
 const scrubbed = scrubAddress()
 applyAppearance()

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ApiKey, WhoAmIResponse } from '../../src/client/index.js'
-import { approversOf } from '../../src/console/agent-changes/approvers.js'
+import { approversOf } from '../../src/console/agents/changes/approvers.js'
 import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { writeMany } from '../support/console/strands.js'

@@ -1,7 +1,7 @@
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { GraphEdge } from '../../src/client/index.js'
-import { type Branch, firstOf, treeOf } from '../../src/console/graph/tree.js'
+import { type Branch, firstOf, treeOf } from '../../src/console/agents/graph/tree.js'
 import { type ConsolePage, openSignedIn } from '../support/console/console-page.js'
 import { faultsEverywhere } from '../support/console/everywhere.js'
 import { newAgent, scopedKey } from '../support/http/answers.js'

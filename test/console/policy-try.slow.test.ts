@@ -5,10 +5,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { consoleInput } from '../../scripts/console-input.mjs'
 import type { Policy, PolicyClaims } from '../../src/auth/row-policy.js'
 import { ServiceClient, type User } from '../../src/client/index.js'
-import { readRows, type RecordRow } from '../../src/console/records/record-row.js'
-import * as buffer from '../../src/console/rules/buffer.js'
-import { claimsOf } from '../../src/console/rules/claims.js'
-import { type Asked, Judge, type Judgement, type TriedRecord } from '../../src/console/rules/judge.js'
+import { readRows, type RecordRow } from '../../src/console/parts/records/record-row.js'
+import * as buffer from '../../src/console/agents/rules/buffer.js'
+import { claimsOf } from '../../src/console/agents/rules/claims.js'
+import { type Asked, Judge, type Judgement, type TriedRecord } from '../../src/console/agents/rules/judge.js'
 import { canonicalJson } from '../../src/strand/json.js'
 import { usualPassword } from '../support/auth/accounts.js'
 import {
@@ -103,7 +103,7 @@ describe.skipIf(noBrowser)('what Try says', () => {
     page = await browser.newPage()
     const bundle = await rolldown({
       ...consoleInput,
-      input: `${import.meta.dirname}/../../src/console/rules/judge.ts`,
+      input: `${import.meta.dirname}/../../src/console/agents/rules/judge.ts`,
       preserveEntrySignatures: 'strict',
     })
     const { output } = await bundle.generate({ format: 'iife', name: 'tried', minify: true })

@@ -3,9 +3,22 @@ import type { Import } from './imports.js'
 const lib = 'src/base src/strand src/proof src/auth src/wire src/protocol'
 const browser = 'src/client src/proof src/strand src/auth types:src/wire'
 
-/** A page of the console imports what pages share, and of other pages only those that its line names. */
-const page = (...others: string[]) =>
-  `${browser} ${['*', 'parts', 'shell', ...others].map((name) => `src/console/${name}`).join(' ')}`
+/** A page of the console imports what pages share, and no other page. */
+const page = `${browser} src/console/* src/console/parts src/console/shell`
+const pages = [
+  'agents',
+  'api',
+  'audit',
+  'health',
+  'home',
+  'keys',
+  'live',
+  'log',
+  'proposals',
+  'start',
+  'users',
+  'verify',
+]
 
 /**
  * Which folders the files of a folder, its room, may import. `a` stands for the file `a`, or for all that is below the
@@ -64,27 +77,13 @@ export const rooms: Record<string, string> = {
   // A product of its own, for browsers as well.
   'src/client': 'types:src/wire types:src/strand src/proof/*',
   'src/console': `${browser} src/console`,
-  'src/console/parts': `${browser} src/console/*`,
-  'src/console/shell': page('palette'),
-  'src/console/palette': page('agents', 'keys'),
-  'src/console/proof': `${browser} src/console/* src/console/parts`,
-  'src/console/records': page('erasing', 'proof'),
-  'src/console/erasing': page('proof', 'records'),
-  'src/console/agents': page('agent-changes', 'graph', 'keys', 'proof', 'records', 'rules', 'time'),
-  'src/console/agent-changes': page('proposals'),
-  'src/console/graph': page('records'),
-  'src/console/rules': page('records'),
-  'src/console/time': page('proof', 'records'),
-  'src/console/api': page(),
-  'src/console/audit': page('records'),
-  'src/console/health': page(),
-  'src/console/home': page('agents', 'health', 'records'),
-  'src/console/keys': page(),
-  'src/console/live': page('agents', 'records'),
-  'src/console/log': page(),
-  'src/console/proposals': page('records'),
-  'src/console/start': page('keys', 'proof', 'records'),
-  'src/console/users': page('audit', 'proof', 'records'),
+  'src/console/parts': `${browser} src/console/* src/console/agents`,
+  'src/console/shell': `${browser} src/console/* src/console/parts`,
+  ...Object.fromEntries(pages.map((name) => [`src/console/${name}`, page])),
+  // Not yet apart.
+  'src/console/agents': `${page} src/console/proposals`,
+  'src/console/audit': `${page} src/console/agents`,
+  'src/console/home': `${page} src/console/health`,
   'src/cli': `${lib} src/main src/settings src/client src/data src/cluster src/dispatch/pools src/front/door workers`,
 
   // The entries of threads. The front's carries out requests; those of sink and cluster log talk to PostgreSQL.

@@ -4,17 +4,17 @@ import { bytesText, countText, msOf } from '../parts/format.js'
 import { lazy } from '../parts/lazy.js'
 import { useLoaded } from '../parts/load.js'
 import { Failure, Hash, Key, Loading, Time } from '../parts/texts.js'
-import { ProofTab } from '../proof/proof-tab.js'
-import { LiveTab } from '../records/live-tab.js'
-import { RecordsTab } from '../records/records-tab.js'
+import { ProofTab } from './proof-tab.js'
+import { LiveTab } from '../parts/records/tail-rows.js'
+import { RecordsTab } from './records/records-tab.js'
 import { agentLink, type AgentTab, agentTabs, type Route } from '../route.js'
-import type { SignedIn } from '../shell/session.js'
-import { zoneMeanings } from '../shell/words.js'
+import type { SignedIn } from '../parts/session.js'
+import { zoneMeanings } from '../parts/words.js'
 
-const AgentTab = lazy(async () => (await import('../agent-changes/agent-tab.js')).AgentTab)
-const GraphTab = lazy(async () => (await import('../graph/graph-tab.js')).GraphTab)
-const TimeTab = lazy(async () => (await import('../time/time-tab.js')).TimeTab)
-const RulesTab = lazy(async () => (await import('../rules/rules-tab.js')).RulesTab)
+const AgentTab = lazy(async () => (await import('./changes/agent-tab.js')).AgentTab)
+const GraphTab = lazy(async () => (await import('./graph/graph-tab.js')).GraphTab)
+const TimeTab = lazy(async () => (await import('./time/time-tab.js')).TimeTab)
+const RulesTab = lazy(async () => (await import('./rules/rules-tab.js')).RulesTab)
 
 type AgentRoute = Extract<Route, { screen: 'agent' }>
 

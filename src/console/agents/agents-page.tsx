@@ -7,10 +7,10 @@ import { type Loaded, useLoaded } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
 import { Empty, Failure, Loading, ScopedButton, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
-import { useOrganisms } from '../shell/namespaces.js'
-import { type SignedIn, may } from '../shell/session.js'
-import { zoneMeanings } from '../shell/words.js'
-import { NewAgent } from './new-agent.js'
+import { useOrganisms } from '../parts/namespaces.js'
+import { type SignedIn, may } from '../parts/session.js'
+import { zoneMeanings } from '../parts/words.js'
+import { NewAgent } from '../parts/new-agent.js'
 
 type StatusPage = Awaited<ReturnType<ServiceClient['agentStatuses']>>
 

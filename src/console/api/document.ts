@@ -1,4 +1,4 @@
-import { serviceUrl } from '../shell/service-url.js'
+import { serviceUrl } from '../parts/service-url.js'
 
 /** What `$ref` leads to, or the thing itself. */
 export type Ref<T> = T & { $ref?: string }

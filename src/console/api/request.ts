@@ -1,4 +1,4 @@
-import { serviceUrl } from '../shell/service-url.js'
+import { serviceUrl } from '../parts/service-url.js'
 import type { Operation } from './document.js'
 
 /** A body that the document shows as an example. */

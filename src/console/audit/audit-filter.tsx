@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 import { Choice } from '../parts/choice.js'
-import { msOfField } from '../records/filter.js'
-import { Moment } from '../records/filter-form.js'
-import { authMeanings, serverAudit, serverMeanings, type AuditFilter } from './audit-events.js'
+import { msOfField } from '../agents/records/filter.js'
+import { Moment } from '../agents/records/filter-form.js'
+import { authMeanings, serverAudit, serverMeanings, type AuditFilter } from '../parts/audit-events.js'
 
 const periods = {
   day: 'Last 24 hours',

@@ -6,9 +6,9 @@ import { explain } from '../parts/explain.js'
 import { type Loaded, useLoaded } from '../parts/load.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
 import { ExportDialog } from '../parts/export-dialog.js'
-import { RecordDrawer } from '../records/record-drawer.js'
+import { RecordDrawer } from '../parts/records/record-drawer.js'
 import { agentLink, auditLink, type Route } from '../route.js'
-import { type SignedIn, may } from '../shell/session.js'
+import { type SignedIn, may } from '../parts/session.js'
 import {
   type AuditFilter,
   type AuditRows,
@@ -18,12 +18,12 @@ import {
   readFailures,
   seqsOfSpan,
   serverAudit,
-} from './audit-events.js'
+} from '../parts/audit-events.js'
 import { Choice } from '../parts/choice.js'
 import { AuditFilters, firstFilter } from './audit-filter.js'
-import { AuditTable } from './audit-table.js'
+import { AuditTable } from '../parts/audit-table.js'
 import { FailuresPlot } from './failures-plot.js'
-import { useDefaultAgent, useOrganisms } from '../shell/namespaces.js'
+import { useDefaultAgent, useOrganisms } from '../parts/namespaces.js'
 
 type AuditRoute = Extract<Route, { screen: 'audit' }>
 

@@ -1,5 +1,5 @@
 import { counted, durationText, timeText } from '../parts/format.js'
-import type { Failed, Span } from './audit-events.js'
+import type { Failed, Span } from '../parts/audit-events.js'
 
 const BARS = 48
 const WIDTH = 960

@@ -1,5 +1,5 @@
 import { countText, bytesText } from '../parts/format.js'
-import { grownBy, type HistogramName, type MetricName, type Reading } from './metrics.js'
+import { grownBy, type HistogramName, type MetricName, type Reading } from '../parts/metrics.js'
 
 /** Something that is plotted: one line, or one for each label. */
 export interface Figure {

@@ -1,11 +1,11 @@
 import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
-import { seesServer, type SignedIn } from '../shell/session.js'
+import { seesServer, type SignedIn } from '../parts/session.js'
 import { type Figure, figures } from './figures.js'
 import type { Point } from './line-chart.js'
 import { LinePlot } from './line-plot.js'
-import type { Reading } from './metrics.js'
-import { useMetrics } from './watch.js'
+import type { Reading } from '../parts/metrics.js'
+import { useMetrics } from '../parts/metrics-watch.js'
 
 /** How the server is doing: its metrics of the last five minutes. */
 export function HealthPage({ session }: { session: SignedIn }) {

@@ -1,6 +1,6 @@
 import uPlot from 'uplot'
 import { timeText } from '../parts/format.js'
-import { KEPT_MS, READ_EVERY_MS } from './watch.js'
+import { KEPT_MS, READ_EVERY_MS } from '../parts/metrics-watch.js'
 
 /** Looks that lines have: they differ by dashes too, for who tells colours badly. */
 export const LOOKS = 5

@@ -1,8 +1,8 @@
-import type { Reached } from '../agents/reached.js'
+import type { Reached } from '../parts/reached.js'
 import { useLoaded } from '../parts/load.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
-import { Row, useTail } from '../records/live-tab.js'
-import type { SignedIn } from '../shell/session.js'
+import { Row, useTail } from '../parts/records/tail-rows.js'
+import type { SignedIn } from '../parts/session.js'
 import { type EarlierRow, readNewest, ROWS_SHOWN } from './read-overview.js'
 
 /** Agents that one stream can name (GET /v1/stream). */

@@ -1,8 +1,8 @@
 import type { NucleotideRecord, ServerInfoResponse, ServiceClient } from '../../client/index.js'
-import { type Reached, readReached } from '../agents/reached.js'
+import { type Reached, readReached } from '../parts/reached.js'
 import { msOf } from '../parts/format.js'
-import type { LiveRow } from '../records/tail.js'
-import { may, seesServer, type WhoAmI } from '../shell/session.js'
+import type { LiveRow } from '../parts/records/tail.js'
+import { may, seesServer, type WhoAmI } from '../parts/session.js'
 
 /** Agents whose records are counted. */
 export const AGENTS_COUNTED = 1_000

@@ -1,4 +1,4 @@
-import type { Reading } from '../health/metrics.js'
+import type { Reading } from '../parts/metrics.js'
 import { counted, countText, durationText, timeText } from '../parts/format.js'
 import type { Overview } from './read-overview.js'
 

@@ -6,7 +6,7 @@ import { counted, keyDigits } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
 import { Name } from '../parts/texts.js'
 import { TypedConfirmation } from '../parts/typed.js'
-import type { SignedIn } from '../shell/session.js'
+import type { SignedIn } from '../parts/session.js'
 
 const NAMES_SHOWN = 5
 

@@ -7,10 +7,10 @@ import { useNow } from '../parts/now.js'
 import { Pages } from '../parts/pages.js'
 import { principalText } from '../parts/principal.js'
 import { Empty, Failure, Loading, Name, ScopedButton, Time } from '../parts/texts.js'
-import { type SignedIn, may, type WhoAmI } from '../shell/session.js'
-import { scopeMeanings } from '../shell/words.js'
+import { type SignedIn, may, type WhoAmI } from '../parts/session.js'
+import { scopeMeanings } from '../parts/words.js'
 import { DeleteKey } from './delete-key.js'
-import { NewKey } from './new-key.js'
+import { NewKey } from '../parts/new-key.js'
 import { found, PAGE_KEYS, readKeys, type ReadKeys } from './read-keys.js'
 
 /** The API keys of the server: who may do what, and until when. */

@@ -1,13 +1,13 @@
 import { useRef, useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
-import { namesReached } from '../agents/reached.js'
+import { namesReached } from '../parts/reached.js'
 import { counted } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
-import { TailButtons, TailRows, useTail } from '../records/live-tab.js'
-import type { Tail } from '../records/tail.js'
+import { TailButtons, TailRows, useTail } from '../parts/records/tail-rows.js'
+import type { Tail } from '../parts/records/tail.js'
 import { liveLink } from '../route.js'
-import { type SignedIn, may } from '../shell/session.js'
+import { type SignedIn, may } from '../parts/session.js'
 
 /** Agents that one stream can name (GET /v1/stream). */
 const AGENTS_MAX = 1_000

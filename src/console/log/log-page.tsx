@@ -8,7 +8,7 @@ import { logAgent } from '../parts/log-agent.js'
 import { Result } from '../parts/result.js'
 import { CopyButton, Empty, Failure, Hash, Key, Loading, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
-import type { SignedIn } from '../shell/session.js'
+import type { SignedIn } from '../parts/session.js'
 import { type Witnessing, forgetWitnessed, witness } from './witness.js'
 
 /** The log of all strands' heads, which this browser watches. */

@@ -3,12 +3,12 @@ import { countText, keyDigits, msOf, shortHash } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
 import { Diff, type Policy, policyRows } from '../parts/rule-diff.js'
 import { CopyButton, Failure, Name, Quoted, Time } from '../parts/texts.js'
-import { BodyTree } from '../records/body-tree.js'
+import { BodyTree } from '../parts/records/body-tree.js'
 import { agentLink } from '../route.js'
-import { type SignedIn, may } from '../shell/session.js'
-import { scopeMeanings, zoneMeanings } from '../shell/words.js'
+import { type SignedIn, may } from '../parts/session.js'
+import { scopeMeanings, zoneMeanings } from '../parts/words.js'
 import { readPoliciesBefore } from './read.js'
-import { effectText } from './words.js'
+import { effectText } from '../parts/proposal-words.js'
 
 interface ChangeProps {
   session: SignedIn

@@ -4,9 +4,9 @@ import { Dialog } from '../parts/dialog.js'
 import { explain } from '../parts/explain.js'
 import { keyDigits } from '../parts/format.js'
 import { TypedConfirmation } from '../parts/typed.js'
-import { type SignedIn, may } from '../shell/session.js'
+import { type SignedIn, may } from '../parts/session.js'
 import { approvalBar } from './may-approve.js'
-import { approvalsNeeded, approvalsOf, effectText, whatText } from './words.js'
+import { approvalsNeeded, approvalsOf, effectText, whatText } from '../parts/proposal-words.js'
 
 type Vote = 'approve' | 'reject' | 'cancel'
 

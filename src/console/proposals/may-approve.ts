@@ -1,6 +1,6 @@
 import type { Proposal } from '../../client/index.js'
-import { may, type WhoAmI } from '../shell/session.js'
-import { approvalsOf } from './words.js'
+import { may, type WhoAmI } from '../parts/session.js'
+import { approvalsOf } from '../parts/proposal-words.js'
 
 /**
  * Why whoever is signed in cannot approve a proposal (docs/OPERATIONS.md, Zones and proposals); undefined where nothing

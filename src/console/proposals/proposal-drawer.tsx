@@ -4,12 +4,12 @@ import { useLoaded } from '../parts/load.js'
 import { principalText } from '../parts/principal.js'
 import { Failure, Loading, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
-import { type SignedIn, may } from '../shell/session.js'
+import { type SignedIn, may } from '../parts/session.js'
 import { Change } from './change.js'
 import { Decision } from './decision.js'
 import { placeOf, readProposal, readSteps } from './read.js'
 import { When } from './when.js'
-import { reasonText, whatText } from './words.js'
+import { reasonText, whatText } from '../parts/proposal-words.js'
 
 /** One proposal: what it would do, who says what about it, and the decision. */
 export function ProposalDrawer(props: {

@@ -6,11 +6,11 @@ import { type Loaded, useLoaded } from '../parts/load.js'
 import { principalText } from '../parts/principal.js'
 import { Empty, Failure, Loading, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
-import { type SignedIn, may } from '../shell/session.js'
+import { type SignedIn, may } from '../parts/session.js'
 import { ProposalDrawer } from './proposal-drawer.js'
 import { type ReadList, readList } from './read.js'
 import { When } from './when.js'
-import { whatText } from './words.js'
+import { whatText } from '../parts/proposal-words.js'
 
 type ProposalsRoute = Extract<Route, { screen: 'proposals' }>
 

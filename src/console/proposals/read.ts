@@ -3,7 +3,7 @@ import { msOf } from '../parts/format.js'
 import { principalText } from '../parts/principal.js'
 import type { Policy } from '../parts/rule-diff.js'
 import type { ProposalList } from '../route.js'
-import { reasonText } from './words.js'
+import { reasonText } from '../parts/proposal-words.js'
 
 const PAGE_ROWS = 1_000
 const PAGES_MAX = 20

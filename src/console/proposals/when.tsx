@@ -1,7 +1,7 @@
 import type { Proposal } from '../../client/index.js'
 import { leftText, useNow } from '../parts/now.js'
 import { Time } from '../parts/texts.js'
-import { approvalsNeeded, approvalsOf } from './words.js'
+import { approvalsNeeded, approvalsOf } from '../parts/proposal-words.js'
 
 /** When an open proposal takes effect, or what became of it. */
 export function When({ proposal }: { proposal: Proposal }) {

@@ -1,13 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { route, type Route } from '../route.js'
-import { PaletteButton } from '../palette/palette.js'
+import { PaletteButton } from './palette.js'
 import { AppearanceSwitch } from './appearance-switch.js'
 import { Mark } from './mark.js'
-import { serverState } from './server-state.js'
+import { serverState } from '../parts/server-state.js'
 import { missingScope, openPlaces, type Place, places } from './places.js'
-import { session, signOut } from './session.js'
-import { whoText } from './words.js'
+import { session, signOut } from '../parts/session.js'
+import { whoText } from '../parts/words.js'
 
 /** What is around every screen: the bar, banners, and the way past both. */
 export function Frame({ children }: { children: ComponentChildren }) {

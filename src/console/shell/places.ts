@@ -1,5 +1,5 @@
 import type { Route } from '../route.js'
-import { may, type Scope, type WhoAmI } from './session.js'
+import { may, type Scope, type WhoAmI } from '../parts/session.js'
 
 /** A screen that the bar leads to. */
 export interface Place {

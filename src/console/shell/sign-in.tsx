@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { serverState } from './server-state.js'
-import { signIn } from './session.js'
+import { serverState } from '../parts/server-state.js'
+import { signIn } from '../parts/session.js'
 
 /** The field for the key. Over http to another host nothing can be typed before the risk is accepted. */
 export function SignIn({ notice }: { notice: string | undefined }) {

@@ -1,7 +1,7 @@
 import { Time } from '../parts/texts.js'
-import type { Scope, SignedIn } from './session.js'
+import type { Scope, SignedIn } from '../parts/session.js'
 import { ServerLine } from './sign-in.js'
-import { scopeMeanings, whoText } from './words.js'
+import { scopeMeanings, whoText } from '../parts/words.js'
 
 /** Who the key is, and what it may do. */
 export function SignedInPage({ session }: { session: SignedIn }) {

@@ -1,4 +1,4 @@
-import type { Serving } from './server-state.js'
+import type { Serving } from '../parts/server-state.js'
 
 /** What a node of a cluster shows that stands by: it answers nobody, and another one does. */
 export function StandsBy({ serving }: { serving: Serving | undefined }) {

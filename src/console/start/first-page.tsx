@@ -7,15 +7,15 @@ import { countText, lineText } from '../parts/format.js'
 import { lazy } from '../parts/lazy.js'
 import { logAgent } from '../parts/log-agent.js'
 import { CopyButton, ScopedButton, Time } from '../parts/texts.js'
-import { type Provable, ProveButton } from '../proof/prove-button.js'
-import { readStrandPart } from '../records/record-row.js'
-import { Tail } from '../records/tail.js'
+import { type Provable, ProveButton } from '../parts/proof/prove-button.js'
+import { readStrandPart } from '../parts/records/record-row.js'
+import { Tail } from '../parts/records/tail.js'
 import { agentLink } from '../route.js'
-import { serviceUrl } from '../shell/service-url.js'
-import { type SignedIn, may } from '../shell/session.js'
+import { serviceUrl } from '../parts/service-url.js'
+import { type SignedIn, may } from '../parts/session.js'
 import { waysToWrite } from './commands.js'
 
-const NewKey = lazy(async () => (await import('../keys/new-key.js')).NewKey)
+const NewKey = lazy(async () => (await import('../parts/new-key.js')).NewKey)
 
 /** The collection that first records go to. */
 const COLLECTION = 'first'

@@ -1,9 +1,9 @@
 import type { ServiceClient } from '../../client/index.js'
-import { toldBy } from '../audit/audit-events.js'
+import { toldBy } from '../parts/audit-events.js'
 import { counted, keyDigits } from '../parts/format.js'
 import type { Verdict } from '../parts/result.js'
-import { proveRecord } from '../proof/prove-record.js'
-import { type RecordRow, readStrandPart, rowOf } from '../records/record-row.js'
+import { proveRecord } from '../parts/proof/prove-record.js'
+import { type RecordRow, readStrandPart, rowOf } from '../parts/records/record-row.js'
 
 /** What is verified. */
 interface Verifying {

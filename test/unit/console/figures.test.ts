@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { slowest } from '../../../src/console/health/figures.js'
-import { Reading } from '../../../src/console/health/metrics.js'
+import { Reading } from '../../../src/console/parts/metrics.js'
 
 /** A reading of a histogram, of two shards, whose values were counted up to 1 ms, 10 ms, and beyond. */
 function reading(atMs: number, ...shards: [number, number, number][]): Reading {

@@ -4,7 +4,7 @@ import {
   emptyCondition,
   noFilter,
   queryOf,
-} from '../../../src/console/records/filter.js'
+} from '../../../src/console/agents/records/filter.js'
 
 const withCondition = (condition: Partial<ConditionDraft>) =>
   queryOf({ ...noFilter, conditions: [{ ...emptyCondition, field: 'celsius', ...condition }] })

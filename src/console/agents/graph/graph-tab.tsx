@@ -1,0 +1,104 @@
+import { useState } from 'preact/hooks'
+import { Empty, Time } from '../../parts/texts.js'
+import { msOfField } from '../records/filter.js'
+import { Moment } from '../records/filter-form.js'
+import type { SignedIn } from '../../parts/session.js'
+import { EdgeTable, type EdgeFilter } from './edge-table.js'
+import { Reached } from './reached.js'
+
+/** What a field to the second leaves open. */
+const REST_OF_SECOND_MS = 999
+const EDGE_TYPE = /^[A-Za-z0-9_.:/-]{1,64}$/
+
+/** The edges of an agent, and what is reached over them, now or as of a moment. */
+export function GraphTab({ session, agent }: { session: SignedIn; agent: string }) {
+  const { service, who } = session
+  const [filter, setFilter] = useState<EdgeFilter>({ type: '', asOfMs: undefined })
+  const [turn, setTurn] = useState(0)
+  if (who.kind === 'user')
+    return (
+      <Empty title="Edges are shown to keys only">
+        Sign in with a key that has <code>records:read</code>.
+      </Empty>
+    )
+  // Another filter begins at the first page.
+  const key = `${agent} ${filter.type} ${filter.asOfMs}`
+  const shown = { service, agent, filter, turn }
+  return (
+    <>
+      <Filter filter={filter} set={setFilter} refresh={() => setTurn(turn + 1)} />
+      <p class="muted">
+        {filter.asOfMs === undefined ? 'As it is now. ' : <AsOf ms={filter.asOfMs} />}
+        The server says so; what proves it are the records <code>edge/add</code> and <code>edge/remove</code>{' '}
+        of the agent that an edge leads from.
+        {who.agents.length > 0 && ' Agents that this key does not reach are left out.'}
+      </p>
+      <div class="moments">
+        <EdgeTable key={`out ${key}`} {...shown} direction="out" />
+        <EdgeTable key={`in ${key}`} {...shown} direction="in" />
+      </div>
+      <Reached key={key} {...shown} />
+    </>
+  )
+}
+
+function AsOf({ ms }: { ms: number }) {
+  return (
+    <>
+      As of <Time ms={ms} />, by the clock of each agent’s own records.{' '}
+    </>
+  )
+}
+
+function Filter(props: { filter: EdgeFilter; set: (filter: EdgeFilter) => void; refresh: () => void }) {
+  const { filter, set, refresh } = props
+  const [type, setType] = useState('')
+  const [at, setAt] = useState('')
+  const isWrong = type !== '' && !EDGE_TYPE.test(type)
+  return (
+    <form
+      class="tools"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const ms = msOfField(at)
+        if (!isWrong) set({ type, asOfMs: ms === undefined ? undefined : ms + REST_OF_SECOND_MS })
+      }}
+    >
+      <label class="field">
+        Type of edge
+        <input
+          type="search"
+          placeholder="All"
+          autocomplete="off"
+          spellcheck={false}
+          value={type}
+          onInput={(event) => setType(event.currentTarget.value.trim())}
+          aria-invalid={isWrong}
+          aria-describedby={isWrong ? 'edge-type-problem' : undefined}
+        />
+      </label>
+      <Moment name="As of, in your time zone" value={at} set={setAt} />
+      <button type="submit">Show</button>
+      {(filter.type !== '' || filter.asOfMs !== undefined) && (
+        <button
+          type="button"
+          onClick={() => {
+            setType('')
+            setAt('')
+            set({ type: '', asOfMs: undefined })
+          }}
+        >
+          All of now
+        </button>
+      )}
+      <button type="button" class="quiet" onClick={refresh}>
+        Refresh
+      </button>
+      {isWrong && (
+        <p id="edge-type-problem" class="problem" role="alert">
+          Expected 1 to 64 of A-Z a-z 0-9 _ . : / -
+        </p>
+      )}
+    </form>
+  )
+}

@@ -1,0 +1,202 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
+import { fileName, saveFile } from '../parts/download.js'
+import { explain } from '../parts/explain.js'
+import { ExportDialog } from '../parts/export-dialog.js'
+import { counted, countText } from '../parts/format.js'
+import { Result, type Verdict } from '../parts/result.js'
+import { Time } from '../parts/texts.js'
+import { type StrandVerdict, checkStrand } from '../parts/proof/check-strand.js'
+import { Findings } from '../parts/proof/findings.js'
+import { type KeptCheck, keepCheck, keptCheck, trustKey, trustedKey } from '../parts/proof/kept.js'
+
+interface Progress {
+  records: number
+  of: number
+  perSecond: number
+}
+
+/** Checks a whole strand in this browser, and later what was added to it. */
+export function ProofTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
+  const { strand } = status
+  const [key, setKey] = useState(() => trustedKey(strand))
+  const publicKey = key.trim().toLowerCase()
+  const isKeyWrong = publicKey !== '' && !/^[0-9a-f]{64}$/.test(publicKey)
+  const { kept, progress, verdict, verify, cancel } = useStrandCheck(service, status)
+  // With another key than then, the old check says nothing about the key.
+  const usable = kept !== undefined && kept.trusted === publicKey ? kept : undefined
+  const isBusy = progress !== undefined
+  return (
+    <div class="proof">
+      <p class="lead">This browser reads the strand and checks every hash, link and signature itself.</p>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          if (!isKeyWrong) void verify(publicKey, usable)
+        }}
+      >
+        <KeyField value={key} isWrong={isKeyWrong} set={setKey} />
+        {usable !== undefined && (
+          <p class="notice">
+            {counted(usable.size, 'record')} were checked here <Time ms={usable.checkedAtMs} />. Only what was
+            added since is checked now.
+          </p>
+        )}
+        <div class="buttons">
+          <button type="submit" class="primary" disabled={isBusy || isKeyWrong}>
+            Verify
+          </button>
+          {usable !== undefined && (
+            <button type="button" disabled={isBusy} onClick={() => void verify(publicKey, undefined)}>
+              Check everything again
+            </button>
+          )}
+          {isBusy && (
+            <button type="button" onClick={cancel}>
+              Cancel
+            </button>
+          )}
+        </div>
+      </form>
+      {progress !== undefined && <ProgressLine progress={progress} />}
+      <Result verdict={verdict?.shown}>
+        {verdict?.found?.ok === true && <StrandFindings found={verdict.found} />}
+      </Result>
+      <Downloads service={service} status={status} />
+    </div>
+  )
+}
+
+function KeyField({
+  value,
+  isWrong,
+  set,
+}: {
+  value: string
+  isWrong: boolean
+  set: (value: string) => void
+}) {
+  return (
+    <>
+      <label for="trusted">Public key that you trust</label>
+      <input
+        id="trusted"
+        class="long-input"
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="64 hex digits, from somebody you trust"
+        value={value}
+        onInput={(event) => set(event.currentTarget.value)}
+        aria-describedby="trusted-note"
+        aria-invalid={isWrong}
+      />
+      <p id="trusted-note" class={isWrong ? 'problem' : 'muted'}>
+        {isWrong
+          ? 'Expected 64 hex digits, or nothing'
+          : 'Without one, the check shows only that the strand agrees with itself. Remembered in this browser.'}
+      </p>
+    </>
+  )
+}
+
+/** The running check of a strand, and what it found. */
+function useStrandCheck(service: ServiceClient, { agent_id: agent, strand }: AgentStatusResponse) {
+  const [kept, setKept] = useState(() => keptCheck(strand))
+  const [progress, setProgress] = useState<Progress | undefined>(undefined)
+  const [verdict, setVerdict] = useState<{ shown: Verdict; found: StrandVerdict | undefined } | undefined>(
+    undefined,
+  )
+  const running = useRef<AbortController | undefined>(undefined)
+  useEffect(() => () => running.current?.abort(), [])
+  const verify = async (trusted: string, from: KeptCheck | undefined): Promise<void> => {
+    const controller = new AbortController()
+    const { signal } = controller
+    running.current = controller
+    setVerdict(undefined)
+    setProgress({ records: 0, of: 0, perSecond: 0 })
+    const startedAtMs = performance.now()
+    const onProgress = ({ records, of }: { records: number; of: number }): void =>
+      setProgress({ records, of, perSecond: (records / (performance.now() - startedAtMs)) * 1_000 })
+    try {
+      const publicKey = trusted === '' ? undefined : trusted
+      const check = { service, agent, strand, publicKey, kept: from, onProgress, signal, nowMs: Date.now }
+      const found = await checkStrand(check)
+      trustKey(strand, trusted)
+      if (found.ok) {
+        keepCheck(strand, found.kept)
+        setKept(found.kept)
+      }
+      setVerdict({ shown: verdictOf(agent, found), found })
+    } catch (error) {
+      const text = signal.aborted ? 'Not verified: the check was stopped' : `Not verified: ${explain(error)}`
+      setVerdict({ shown: { ok: false, text }, found: undefined })
+    }
+    setProgress(undefined)
+  }
+  return { kept, progress, verdict, verify, cancel: () => running.current?.abort() }
+}
+
+function verdictOf(agent: string, found: StrandVerdict): Verdict {
+  if (!found.ok) {
+    const record = found.seq === undefined ? '' : `record ${found.seq} of `
+    return { ok: false, text: `Not verified: ${record}${agent}: ${found.reason}` }
+  }
+  const { records, lastSeq } = found.found
+  const text =
+    found.since === undefined
+      ? `Verified: all ${countText(records)} records of ${agent}, 0 to ${lastSeq}`
+      : `Verified: ${counted(found.kept.size - found.since.size, 'record')} added to ${agent} since the last check, up to ${lastSeq}`
+  return { ok: true, text }
+}
+
+function StrandFindings({ found }: { found: Extract<StrandVerdict, { ok: true }> }) {
+  return <Findings found={found.found} isKeyTrusted={found.kept.trusted !== ''} since={found.since} />
+}
+
+function ProgressLine({ progress: { records, of, perSecond } }: { progress: Progress }) {
+  return (
+    <div class="progress">
+      <progress aria-label="Records checked" max={Math.max(1, of)} value={records} />
+      <p class="muted">
+        {countText(records)} of {of === 0 ? '…' : countText(of)}, {countText(Math.round(perSecond))} a second
+      </p>
+    </div>
+  )
+}
+
+function Downloads({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
+  const { agent_id: agent } = status
+  const [isExporting, setExporting] = useState(false)
+  const [problem, setProblem] = useState<string | undefined>(undefined)
+  const saveCheckpoint = async (): Promise<void> => {
+    try {
+      saveFile(`${fileName(agent)}-checkpoint.txt`, await service.checkpoint(agent))
+      setProblem(undefined)
+    } catch (error) {
+      setProblem(explain(error))
+    }
+  }
+  return (
+    <section>
+      <h2>To check elsewhere</h2>
+      <p class="muted">
+        Keep a checkpoint where this server cannot reach it: a strand that is shortened or rewritten later no
+        longer fits it.
+      </p>
+      <div class="buttons">
+        <button type="button" onClick={() => setExporting(true)}>
+          Download an export
+        </button>
+        <button type="button" onClick={() => void saveCheckpoint()}>
+          Download a checkpoint
+        </button>
+      </div>
+      {problem !== undefined && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+      {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
+    </section>
+  )
+}

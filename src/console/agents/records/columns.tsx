@@ -1,0 +1,86 @@
+import { useState } from 'preact/hooks'
+import { fieldPathDetail, fieldSteps, pathOfMember, storedSteps } from '../../../strand/field-path.js'
+import { passing } from '../../storage.js'
+import type { RecordRow } from '../../parts/records/record-row.js'
+
+const FIELDS_MAX = 40
+
+/** The paths of the columns that were chosen for an agent in this tab. */
+export function chosenColumns(agent: string): string[] {
+  const kept = passing.read(`columns.${agent}`)
+  const parsed: unknown = kept === undefined ? [] : JSON.parse(kept)
+  return Array.isArray(parsed) ? parsed.filter((path): path is string => typeof path === 'string') : []
+}
+
+/** What stands above a column: the name of a member of the body itself, or the path to a field further within. */
+export function columnName(path: string): string {
+  const [name = path, ...further] = storedSteps(path)
+  return further.length === 0 ? name : path
+}
+
+/** Makes columns of fields of the bodies: of members of those that are shown, and of any path. */
+export function ColumnPicker(props: {
+  agent: string
+  rows: readonly RecordRow[]
+  columns: string[]
+  set: (columns: string[]) => void
+}) {
+  const { agent, rows, columns, set } = props
+  const found = new Set(columns)
+  for (const { members } of rows) for (const name of Object.keys(members)) found.add(pathOfMember(name))
+  const paths = [...found].slice(0, FIELDS_MAX)
+  const choose = (next: string[]): void => {
+    passing.write(`columns.${agent}`, next.length === 0 ? undefined : JSON.stringify(next))
+    set(next)
+  }
+  const toggle = (path: string): void =>
+    choose(columns.includes(path) ? columns.filter((one) => one !== path) : [...columns, path])
+  return (
+    <details class="picker">
+      <summary>Columns{columns.length > 0 ? ` (${columns.length})` : ''}</summary>
+      <div class="picker-inside">
+        {paths.length === 0 && <p class="muted">The bodies on this page have no fields.</p>}
+        {paths.map((path) => (
+          <button key={path} type="button" aria-pressed={columns.includes(path)} onClick={() => toggle(path)}>
+            {columnName(path)}
+          </button>
+        ))}
+        <AnyColumn add={(path) => !columns.includes(path) && choose([...columns, path])} />
+      </div>
+    </details>
+  )
+}
+
+/** Adds the column of a path that is typed. */
+function AnyColumn({ add }: { add: (path: string) => void }) {
+  const [path, setPath] = useState('')
+  const [fault, setFault] = useState<string | undefined>(undefined)
+  return (
+    <form
+      class="tools"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const isPath = fieldSteps(path.trim()) !== undefined
+        setFault(isPath ? undefined : fieldPathDetail)
+        if (!isPath) return
+        add(path.trim())
+        setPath('')
+      }}
+    >
+      <input
+        aria-label="Path of a column"
+        placeholder="door.name or /door/name"
+        autocomplete="off"
+        spellcheck={false}
+        value={path}
+        onInput={(event) => setPath(event.currentTarget.value)}
+      />
+      <button type="submit">Add</button>
+      {fault !== undefined && (
+        <p class="problem" role="alert">
+          {fault}
+        </p>
+      )}
+    </form>
+  )
+}

@@ -1,0 +1,181 @@
+import type { TargetedEvent } from 'preact'
+import { useState } from 'preact/hooks'
+import { operatorWords } from '../../parts/operators.js'
+import {
+  type ConditionDraft,
+  type FilterDraft,
+  emptyCondition,
+  noFilter,
+  queryOf,
+  valueTypes,
+} from './filter.js'
+
+const CONDITIONS_MAX = 16
+
+/** Narrows the list of records. */
+export function FilterForm({
+  applied,
+  apply,
+}: {
+  applied: FilterDraft
+  apply: (draft: FilterDraft) => void
+}) {
+  const [draft, setDraft] = useState(applied)
+  const [fault, setFault] = useState<string | undefined>(undefined)
+  const submit = (event: TargetedEvent<HTMLFormElement, SubmitEvent>): void => {
+    event.preventDefault()
+    const query = queryOf(draft)
+    const found = query !== undefined && 'fault' in query ? query.fault : undefined
+    setFault(found)
+    if (found === undefined) apply(draft)
+  }
+  const clear = (): void => {
+    setDraft(noFilter)
+    setFault(undefined)
+    apply(noFilter)
+  }
+  const setCondition = (at: number, condition: ConditionDraft | undefined): void => {
+    const conditions = draft.conditions.flatMap((one, index) =>
+      index !== at ? [one] : condition === undefined ? [] : [condition],
+    )
+    setDraft({ ...draft, conditions })
+  }
+  return (
+    <form class="filter" onSubmit={submit} aria-label="Filter">
+      <div class="filter-line">
+        <label class="field">
+          Types
+          <input
+            placeholder="reading, auth/*"
+            autocomplete="off"
+            spellcheck={false}
+            value={draft.types}
+            onInput={(event) => setDraft({ ...draft, types: event.currentTarget.value })}
+          />
+        </label>
+        <Moment name="From" value={draft.from} set={(from) => setDraft({ ...draft, from })} />
+        <Moment name="To" value={draft.to} set={(to) => setDraft({ ...draft, to })} />
+      </div>
+      {draft.conditions.map((condition, at) => (
+        // Conditions have no identity but their place.
+        <Condition key={at} condition={condition} set={(changed) => setCondition(at, changed)} />
+      ))}
+      {fault !== undefined && (
+        <p class="problem" role="alert">
+          {fault}
+        </p>
+      )}
+      <div class="buttons">
+        <button
+          type="button"
+          disabled={draft.conditions.length >= CONDITIONS_MAX}
+          onClick={() => setDraft({ ...draft, conditions: [...draft.conditions, emptyCondition] })}
+        >
+          Add a condition
+        </button>
+        <button type="submit" class="primary">
+          Apply
+        </button>
+        <button type="button" class="quiet" onClick={clear}>
+          Clear
+        </button>
+      </div>
+    </form>
+  )
+}
+
+/** A moment in the zone of the reader. */
+export function Moment({ name, value, set }: { name: string; value: string; set: (value: string) => void }) {
+  return (
+    <label class="field">
+      {name}
+      <input
+        type="datetime-local"
+        step="1"
+        value={value}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+    </label>
+  )
+}
+
+interface ConditionProps {
+  condition: ConditionDraft
+  /** The id of a list of values to choose from. */
+  values?: string
+  set: (condition: ConditionDraft | undefined) => void
+}
+
+/** The fields of one condition. */
+export function Condition(props: ConditionProps) {
+  const { condition, values, set } = props
+  const { op, valueType } = condition
+  const isChoice = op === 'exists' || valueType === 'yes or no'
+  return (
+    <fieldset class="condition">
+      <legend class="hidden">Condition</legend>
+      <input
+        aria-label="Field"
+        placeholder="Field, as door.name or /door/name"
+        autocomplete="off"
+        spellcheck={false}
+        value={condition.field}
+        onInput={(event) => set({ ...condition, field: event.currentTarget.value })}
+      />
+      <select
+        aria-label="Comparison"
+        value={op}
+        onChange={(event) => set({ ...condition, op: operatorOf(event.currentTarget.value) })}
+      >
+        {operators.map((one) => (
+          <option key={one} value={one}>
+            {operatorWords[one]}
+          </option>
+        ))}
+      </select>
+      {op !== 'exists' && (
+        <select
+          aria-label="Type of the value"
+          value={valueType}
+          onChange={(event) => {
+            const chosen = event.currentTarget.value
+            set({ ...condition, valueType: valueTypes.find((one) => one === chosen) ?? 'text' })
+          }}
+        >
+          {valueTypes.map((one) => (
+            <option key={one}>{one}</option>
+          ))}
+        </select>
+      )}
+      {isChoice ? (
+        <select
+          aria-label="Value"
+          value={condition.value === 'no' ? 'no' : 'yes'}
+          onChange={(event) => set({ ...condition, value: event.currentTarget.value })}
+        >
+          <option>yes</option>
+          <option>no</option>
+        </select>
+      ) : (
+        <input
+          aria-label="Value"
+          placeholder={op === 'in' ? 'one, another' : 'Value'}
+          list={values}
+          autocomplete="off"
+          spellcheck={false}
+          value={condition.value}
+          onInput={(event) => set({ ...condition, value: event.currentTarget.value })}
+        />
+      )}
+      <button type="button" class="quiet" aria-label="Remove this condition" onClick={() => set(undefined)}>
+        Remove
+      </button>
+    </fieldset>
+  )
+}
+
+const operators: readonly ConditionDraft['op'][] = ['eq', 'ne', 'in', 'lt', 'lte', 'gt', 'gte', 'exists']
+
+function operatorOf(text: string): ConditionDraft['op'] {
+  return operators.find((one) => one === text) ?? 'eq'
+}

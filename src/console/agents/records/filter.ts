@@ -1,0 +1,99 @@
+import type { PagedQueryBody, WhereCondition } from '../../../client/index.js'
+import { fieldPathDetail, fieldSteps } from '../../../strand/field-path.js'
+
+/** The types that a value of a condition can be typed as. */
+export const valueTypes = ['text', 'number', 'yes or no', 'JSON'] as const
+
+export type ValueType = (typeof valueTypes)[number]
+
+/** A condition as it is typed. */
+export interface ConditionDraft {
+  field: string
+  op: WhereCondition['op']
+  valueType: ValueType
+  value: string
+}
+
+/** What the list of records is narrowed to, as it is typed. */
+export interface FilterDraft {
+  /** Record types, or beginnings and `*`, apart by commas or spaces. */
+  types: string
+  conditions: ConditionDraft[]
+  /** As a field of type datetime-local gives them, in the zone of the reader; empty for no bound. */
+  from: string
+  to: string
+}
+
+export const noFilter: FilterDraft = { types: '', conditions: [], from: '', to: '' }
+
+export const emptyCondition: ConditionDraft = { field: '', op: 'eq', valueType: 'text', value: '' }
+
+/** The query of a filter. @returns undefined for one that narrows nothing, or what is wrong with it */
+export function queryOf(draft: FilterDraft): { query: PagedQueryBody } | { fault: string } | undefined {
+  const types = draft.types.split(/[\s,]+/).filter((type) => type !== '')
+  const wrong = types.find((type) => !/^([a-z0-9_./-]{1,64}|[a-z0-9_./-]{0,63}\*)$/.test(type))
+  if (wrong !== undefined)
+    return { fault: `Expected types of a-z 0-9 _ . / -, perhaps with * at the end, got “${wrong}”` }
+  const where: WhereCondition[] = []
+  for (const condition of draft.conditions) {
+    const field = condition.field.trim()
+    if (field === '') return { fault: 'Expected the name of a field in each condition' }
+    if (fieldSteps(field) === undefined) return { fault: `${fieldPathDetail}, got “${field}”` }
+    const value = valueOf(condition)
+    if ('fault' in value) return value
+    where.push({ field, op: condition.op, value: value.value })
+  }
+  if (types.length === 0 && where.length === 0 && draft.from === '' && draft.to === '') return undefined
+  const [from, to] = [msOfField(draft.from), msOfField(draft.to)]
+  return {
+    query: {
+      type: 'time_range',
+      order: 'desc',
+      ...(types.length > 0 && { types }),
+      ...(where.length > 0 && { where }),
+      ...(from !== undefined && { from_ts: isoOf(from) }),
+      ...(to !== undefined && { to_ts: isoOf(to) }),
+    },
+  }
+}
+
+/** The typed value of a condition; operators compare within one JSON type only. */
+export function valueOf(condition: ConditionDraft): { value: unknown } | { fault: string } {
+  const { field, op, valueType, value } = condition
+  if (op === 'exists' || valueType === 'yes or no') return { value: value !== 'no' }
+  if (valueType === 'JSON') return jsonOf(condition)
+  if (op !== 'in') return valueType === 'text' ? { value } : numberOf(field, value)
+  const items = value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+  if (valueType === 'text') return { value: items }
+  const numbers = items.map((item) => numberOf(field, item))
+  return numbers.find((number) => 'fault' in number) ?? { value: items.map(Number) }
+}
+
+function numberOf(field: string, text: string): { value: number } | { fault: string } {
+  const value = Number(text)
+  if (text.trim() !== '' && Number.isFinite(value)) return { value }
+  return { fault: `Expected a number for ${field}, got “${text}”` }
+}
+
+function jsonOf({ field, value: text }: ConditionDraft): { value: unknown } | { fault: string } {
+  try {
+    const value: unknown = JSON.parse(text)
+    return { value }
+  } catch {
+    return { fault: `Expected JSON for ${field}, as "text", 12 or ["a","b"]` }
+  }
+}
+
+/** The moment of a field of type datetime-local; undefined for an empty one. */
+export function msOfField(text: string): number | undefined {
+  const ms = new Date(text).getTime()
+  return text === '' || Number.isNaN(ms) ? undefined : ms
+}
+
+/** A moment as the server reads it, whatever its year: milliseconds before 1973 are taken for seconds, and refused. */
+export function isoOf(ms: number): string {
+  return new Date(ms).toISOString()
+}

@@ -1,0 +1,163 @@
+import { useState } from 'preact/hooks'
+import type { AgentStatusResponse } from '../../../client/index.js'
+import { Pages } from '../../parts/pages.js'
+import { countText } from '../../parts/format.js'
+import { useLoaded } from '../../parts/load.js'
+import { Empty, Failure, Loading } from '../../parts/texts.js'
+import { agentLink } from '../../route.js'
+import type { SignedIn } from '../../parts/session.js'
+import { ColumnPicker, chosenColumns } from './columns.js'
+import { ExportDialog } from '../../parts/export-dialog.js'
+import { type FilterDraft, noFilter, queryOf } from './filter.js'
+import { FilterForm } from './filter-form.js'
+import { RecordDrawer } from '../../parts/records/record-drawer.js'
+import { readRows, type RecordRow, rowOfQuery } from '../../parts/records/record-row.js'
+import { RecordTable } from '../../parts/records/record-table.js'
+
+const PAGE_RECORDS = 50
+
+interface RecordsTabProps {
+  session: SignedIn
+  status: AgentStatusResponse
+  /** The record whose drawer is open. */
+  seq: number | undefined
+  reload: () => void
+}
+
+/** The records of an agent, newest first. */
+export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
+  const { service } = session
+  const { agent_id: agent } = status
+  const [filter, setFilter] = useState(noFilter)
+  const [isFiltering, setFiltering] = useState(false)
+  const [isExporting, setExporting] = useState(false)
+  const [columns, setColumns] = useState(() => chosenColumns(agent))
+  const query = queryOf(filter)
+  const isNarrowed = query !== undefined && 'query' in query
+  const page = usePage({ session, status, filter })
+  const rows = page.loaded.value?.rows
+  const warnings = page.loaded.value?.warnings ?? []
+  return (
+    <>
+      <div class="tools">
+        <button type="button" aria-expanded={isFiltering} onClick={() => setFiltering(!isFiltering)}>
+          Filter{isNarrowed ? ' (on)' : ''}
+        </button>
+        <ColumnPicker agent={agent} rows={rows ?? []} columns={columns} set={setColumns} />
+        <button type="button" onClick={() => setExporting(true)}>
+          Export
+        </button>
+        <button type="button" class="quiet" onClick={reload}>
+          Refresh
+        </button>
+        {!isNarrowed && (
+          <GoTo headSeq={status.record_count} go={(to) => (location.hash = agentLink(agent, to))} />
+        )}
+      </div>
+      {isFiltering && <FilterForm applied={filter} apply={setFilter} />}
+      {isNarrowed && (
+        <p class="muted">
+          Filters look into bodies as they are now: deleted and erased records are left out.
+        </p>
+      )}
+      {warnings.map((warning) => (
+        <p key={warning} class="notice warn">
+          {warning}
+        </p>
+      ))}
+      {page.loaded.kind === 'failed' && <Failure message={page.loaded.message} retry={page.reload} />}
+      {rows === undefined && page.loaded.kind === 'loading' && <Loading what="records" />}
+      {rows !== undefined && <Rows agent={agent} rows={rows} columns={columns} isNarrowed={isNarrowed} />}
+      <Pages
+        hasBefore={page.hasNewer}
+        next={page.loaded.value?.next}
+        goBack={page.goNewer}
+        goOn={page.goOlder}
+      />
+      {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
+      {seq !== undefined && (
+        <RecordDrawer key={seq} service={service} status={status} seq={seq} changed={reload} />
+      )}
+    </>
+  )
+}
+
+interface LoadedPage {
+  rows: RecordRow[]
+  next: string | undefined
+  warnings: string[]
+}
+
+/** One page: whole parts of the strand, or what a query finds. Its successor is named by a seq or a cursor. */
+function usePage({
+  session,
+  status,
+  filter,
+}: Pick<RecordsTabProps, 'session' | 'status'> & { filter: FilterDraft }) {
+  const { service } = session
+  const { agent_id: agent, record_count: headSeq } = status
+  const query = queryOf(filter)
+  const key = `${agent} ${JSON.stringify(query ?? headSeq)}`
+  const [places, setPlaces] = useState<{ key: string; places: string[] }>({ key, places: [] })
+  const before = places.key === key ? places.places : []
+  const place = before.at(-1)
+  const { loaded, reload } = useLoaded<LoadedPage>(`${key} ${place ?? ''}`, async (signal) => {
+    if (query !== undefined && 'query' in query) {
+      const cursor = place === undefined ? {} : { cursor: place }
+      const body = { ...query.query, ...cursor, limit: PAGE_RECORDS }
+      const found = await service.agent<unknown>(agent).query(body, { signal })
+      const { records, next_cursor: next, warnings = [] } = found
+      return { rows: records.map(rowOfQuery), next: next ?? undefined, warnings }
+    }
+    const toSeq = place === undefined ? headSeq : Number(place)
+    const fromSeq = Math.max(0, toSeq - PAGE_RECORDS + 1)
+    const rows = await readRows(service, agent, { fromSeq, toSeq, signal })
+    return { rows, next: fromSeq === 0 ? undefined : String(fromSeq - 1), warnings: [] }
+  })
+  return {
+    loaded,
+    reload,
+    hasNewer: before.length > 0,
+    goNewer: () => setPlaces({ key, places: before.slice(0, -1) }),
+    goOlder: (next: string) => setPlaces({ key, places: [...before, next] }),
+  }
+}
+
+function Rows(props: { agent: string; rows: RecordRow[]; columns: readonly string[]; isNarrowed: boolean }) {
+  const { agent, rows, columns, isNarrowed } = props
+  if (rows.length === 0) {
+    return isNarrowed ? (
+      <Empty title="No record fits">Widen the range of time, or take a condition away.</Empty>
+    ) : (
+      <Empty title="No records yet">Write one, and it appears here.</Empty>
+    )
+  }
+  return <RecordTable agent={agent} rows={rows} columns={columns} />
+}
+
+function GoTo({ headSeq, go }: { headSeq: number; go: (seq: number) => void }) {
+  const [text, setText] = useState('')
+  return (
+    <form
+      class="go-to"
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (text !== '') go(Number(text))
+      }}
+    >
+      <label>
+        <span class="hidden">Go to record, 0 to {countText(headSeq)}</span>
+        <input
+          type="number"
+          min={0}
+          max={headSeq}
+          step={1}
+          placeholder={`0 to ${headSeq}`}
+          value={text}
+          onInput={(event) => setText(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit">Go to record</button>
+    </form>
+  )
+}

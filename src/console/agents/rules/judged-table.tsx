@@ -1,0 +1,147 @@
+import { useState } from 'preact/hooks'
+import type { Policy, PolicyAction } from '../../../auth/row-policy.js'
+import { quotedText } from '../../../auth/shown-text.js'
+import { fieldOf } from '../../../strand/field-path.js'
+import { CardCell, CardRow, CardTable } from '../../parts/card-table.js'
+import { countText, lineText } from '../../parts/format.js'
+import { Conditions, typesText } from '../../parts/rule-diff.js'
+import { Quoted } from '../../parts/texts.js'
+import type { RecordRow } from '../../parts/records/record-row.js'
+import { agentLink } from '../../route.js'
+import type { Judgement, Reason } from './judge.js'
+import type { Judged } from './judged.js'
+import { refusedWords } from './words.js'
+
+const VALUE_CHARACTERS = 60
+
+/** Records with what the rules say of each, and why. */
+export function JudgedTable(props: {
+  agent: string
+  judged: readonly Judged[]
+  action: PolicyAction
+  saved: Policy[]
+  edited: Policy[] | undefined
+}) {
+  const { agent, judged, action, saved, edited } = props
+  const [isNarrowed, setNarrowed] = useState(false)
+  const hasEdited = edited !== undefined && edited !== saved
+  const differ = judged.filter((one) => one.saved?.allowed !== one.edited?.allowed)
+  const shown = hasEdited && isNarrowed ? differ : judged
+  return (
+    <>
+      {hasEdited && (
+        <label class="choice">
+          <input
+            type="checkbox"
+            checked={isNarrowed}
+            onChange={(event) => setNarrowed(event.currentTarget.checked)}
+          />
+          Only records that the edited rules change
+        </label>
+      )}
+      <CardTable
+        name="Tried records"
+        class="judged"
+        columns={['Record', 'Saved rules', ...(hasEdited ? ['Edited rules'] : []), 'Type', 'Body']}
+      >
+        {shown.map(({ row, saved: before, edited: after }) => (
+          <CardRow key={row.seq} head={<a href={agentLink(agent, row.seq)}>{countText(row.seq)}</a>}>
+            <CardCell name="Saved rules">
+              {before && <Says judgement={before} rules={saved} row={row} action={action} />}
+            </CardCell>
+            {hasEdited && (
+              <CardCell name="Edited rules">
+                {after && (
+                  <Says
+                    judgement={after}
+                    rules={edited}
+                    row={row}
+                    action={action}
+                    isChanged={before?.allowed !== after.allowed}
+                  />
+                )}
+              </CardCell>
+            )}
+            <CardCell name="Type">
+              <code>{row.type}</code>{' '}
+              {row.state !== 'active' && <span class={`badge ${row.state}`}>{row.state}</span>}
+            </CardCell>
+            <CardCell name="Body">
+              <code>{row.body === undefined ? '' : lineText(row.body)}</code>
+            </CardCell>
+          </CardRow>
+        ))}
+      </CardTable>
+    </>
+  )
+}
+
+function Says(props: {
+  judgement: Judgement
+  rules: Policy[]
+  row: RecordRow
+  action: PolicyAction
+  isChanged?: boolean
+}) {
+  const { judgement, rules, row, action, isChanged } = props
+  const { allowed, reasons, more } = judgement
+  return (
+    <span class="says">
+      <span>
+        <strong class={allowed ? 'allowed' : 'not-allowed'}>
+          {allowed ? 'allowed' : refusedWords[action]}
+        </strong>{' '}
+        {isChanged === true && <span class="badge">changed</span>}
+      </span>
+      {reasons.map((reason) => (
+        <span key={reason.rule} class="muted">
+          <Why reason={reason} rules={rules} row={row} />
+        </span>
+      ))}
+      {more > 0 && <span class="muted">and {more} more</span>}
+      {!allowed && reasons.length === 0 && <span class="muted">no rule is about {action}</span>}
+    </span>
+  )
+}
+
+function Why({ reason, rules, row }: { reason: Reason; rules: readonly Policy[]; row: RecordRow }) {
+  const { conditions = [], types } = rules[reason.rule] ?? {}
+  const name = `rule ${reason.rule + 1}`
+  if (reason.kind === 'allows') {
+    return (
+      <>
+        {name}: {conditions.length === 0 ? 'every record' : <Conditions all={conditions} />}
+      </>
+    )
+  }
+  if (reason.kind === 'types') {
+    return (
+      <>
+        {name} is about {typesText(types)}, not {row.type}
+      </>
+    )
+  }
+  const condition = conditions[reason.condition]
+  if (condition === undefined) return <>{name}</>
+  if (reason.kind === 'lacks') {
+    return (
+      <>
+        {name}: the token has no <Quoted value={condition.value} />
+      </>
+    )
+  }
+  return (
+    <>
+      {name} wants: <Conditions all={[condition]} />; it is{' '}
+      <bdi>{valueText(fieldOf(row.members, condition.field))}</bdi>
+    </>
+  )
+}
+
+/** A value in a few characters, however large it is. */
+function valueText(value: unknown): string {
+  if (value === undefined) return 'not there'
+  if (Array.isArray(value)) return 'a list'
+  if (typeof value === 'object' && value !== null) return 'an object'
+  return quotedText(typeof value === 'string' ? value.slice(0, VALUE_CHARACTERS) : value)
+}

@@ -1,0 +1,182 @@
+import { useState } from 'preact/hooks'
+import { type Policy, type PolicyAction, policyActions } from '../../../auth/row-policy.js'
+import type { AgentStatusResponse } from '../../../client/index.js'
+import { counted, countText } from '../../parts/format.js'
+import { Failure } from '../../parts/texts.js'
+import { type SignedIn, may } from '../../parts/session.js'
+import { readClaims } from './claims.js'
+import { type Judged, useJudged, useLastRecords } from './judged.js'
+import { JudgedTable } from './judged-table.js'
+import { UserChoice } from './user-choice.js'
+import { refusedWords } from './words.js'
+
+interface TryProps {
+  session: SignedIn
+  status: AgentStatusResponse
+  saved: Policy[]
+  /** Undefined while they have faults; the saved ones while nothing is changed. */
+  edited: Policy[] | undefined
+}
+
+/** What a user would reach by the saved and by the edited rules, computed here by the server's own functions. */
+export function TryRules({ session, status, saved, edited }: TryProps) {
+  const [text, setText] = useState('')
+  const [action, setAction] = useState<PolicyAction>('read')
+  const read = text.trim() === '' ? undefined : readClaims(text)
+  const claims = read !== undefined && 'claims' in read ? read.claims : undefined
+  const records = useLastRecords(session.service, status)
+  const { rows } = records
+  const judged = useJudged({ rows, saved, edited, asked: claims && { action, claims } })
+  const mayRead = may(session.who, 'records:read')
+  const cancel = (): void => {
+    records.cancel()
+    judged.cancel()
+  }
+  return (
+    <section class="try" aria-labelledby="try-title">
+      <h2 id="try-title">Try</h2>
+      <p class="muted">
+        What the rules mean, computed in this browser by the functions that the server uses. Nothing is saved,
+        and no token is made. That a server keeps to its rules, no page can prove.
+      </p>
+      <div class="try-who">
+        <UserChoice
+          session={session}
+          agent={status.agent_id}
+          choose={(chosen) => setText(JSON.stringify(chosen, null, 2))}
+        />
+        <ClaimsField
+          text={text}
+          fault={read !== undefined && 'fault' in read ? read.fault : undefined}
+          set={setText}
+        />
+      </div>
+      <ActionChoice action={action} set={setAction} />
+      <div class="buttons">
+        <button
+          type="button"
+          class="primary"
+          disabled={!mayRead || records.progress !== undefined}
+          onClick={() => void records.read()}
+        >
+          {rows === undefined ? 'Try on the last 200 records' : 'Read the last 200 records again'}
+        </button>
+        {!mayRead && (
+          <small>
+            needs <code>records:read</code>
+          </small>
+        )}
+        {(records.progress !== undefined || judged.done !== undefined) && (
+          <button type="button" onClick={cancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+      <Going records={records} judged={judged} />
+      <p role="status" class="try-summary">
+        {rows !== undefined && summaryText({ judged: judged.judged, action, saved, edited })}
+      </p>
+      {judged.judged !== undefined && (
+        <JudgedTable
+          agent={status.agent_id}
+          judged={judged.judged}
+          action={action}
+          saved={saved}
+          edited={edited}
+        />
+      )}
+    </section>
+  )
+}
+
+function ActionChoice({ action, set }: { action: PolicyAction; set: (action: PolicyAction) => void }) {
+  return (
+    <fieldset class="try-action">
+      <legend>Action</legend>
+      {policyActions.map((one) => (
+        <label key={one} class="choice">
+          <input type="radio" name="action" checked={action === one} onChange={() => set(one)} />
+          {actionNames[one]}
+        </label>
+      ))}
+    </fieldset>
+  )
+}
+
+function ClaimsField(props: { text: string; fault: string | undefined; set: (text: string) => void }) {
+  const { text, fault, set } = props
+  return (
+    <div class="field">
+      <label for="try-claims">Claims of the token</label>
+      <textarea
+        id="try-claims"
+        rows={8}
+        spellcheck={false}
+        placeholder={'{ "sub": "usr_…", "email": "ada@example.com", "app_metadata": { "team": "blue" } }'}
+        value={text}
+        aria-invalid={fault !== undefined}
+        aria-describedby="try-claims-note"
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+      <p id="try-claims-note" class={fault === undefined ? 'muted' : 'problem'}>
+        {fault ?? 'Chosen by a user, typed or pasted. They can be changed to see what follows.'}
+      </p>
+    </div>
+  )
+}
+
+const actionNames: Record<PolicyAction, string> = {
+  read: 'Read',
+  write: 'Write such a record',
+  delete: 'Delete and restore',
+  erase: 'Erase',
+}
+
+/** How far reading and judging are, and what went wrong. */
+function Going(props: { records: ReturnType<typeof useLastRecords>; judged: ReturnType<typeof useJudged> }) {
+  const { records, judged } = props
+  return (
+    <>
+      {records.progress !== undefined && <ProgressLine name="Records read" {...records.progress} />}
+      {judged.done !== undefined && (
+        <ProgressLine name="Records judged" done={judged.done} of={records.rows?.length ?? 0} />
+      )}
+      {records.problem !== undefined && <Failure message={records.problem} />}
+      {judged.problem !== undefined && <Failure message={judged.problem} retry={judged.again} />}
+    </>
+  )
+}
+
+function ProgressLine({ name, done, of }: { name: string; done: number; of: number }) {
+  return (
+    <div class="progress">
+      <progress aria-label={name} max={Math.max(1, of)} value={done} />
+      <p class="muted">
+        {name}: {countText(done)} of {countText(of)}
+      </p>
+    </div>
+  )
+}
+
+function summaryText(about: {
+  judged: Judged[] | undefined
+  action: PolicyAction
+  saved: Policy[]
+  edited: Policy[] | undefined
+}): string {
+  const { judged, action, saved, edited } = about
+  if (judged === undefined) return 'Choose a user, or type claims, to see what the rules allow.'
+  const allowed = (which: 'saved' | 'edited'): string => {
+    const count = judged.filter((one) => one[which]?.allowed === true).length
+    return `${countText(count)} of ${counted(judged.length, 'record')} allowed`
+  }
+  const parts = [`Saved rules: ${allowed('saved')}, the others ${refusedWords[action]}.`]
+  if (edited === undefined) parts.push('The edited rules have faults, and cannot be tried.')
+  else if (edited !== saved) {
+    const differ = judged.filter((one) => one.saved?.allowed !== one.edited?.allowed).length
+    parts.push(`Edited rules: ${allowed('edited')}; ${counted(differ, 'record')} changed.`)
+  }
+  if (!saved.some(({ actions }) => actions.includes(action)))
+    parts.push(`No saved rule is about ${action}: the server answers 403.`)
+  return parts.join(' ')
+}

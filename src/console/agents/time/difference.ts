@@ -1,0 +1,174 @@
+import type { ServiceClient } from '../../../client/index.js'
+import { webCryptoJobs } from '../../../client/webcrypto.js'
+import { LINE_BYTES_MAX } from '../../../proof/export-lines.js'
+import { type ReadRecord, bodyMembers, readLineText } from '../../../proof/record.js'
+import { counted } from '../../parts/format.js'
+import type { Verdict } from '../../parts/result.js'
+import { checkInWorker } from '../../parts/proof/checker.js'
+import { type RecordRow, rowOf } from '../../parts/records/record-row.js'
+import type { MomentRead } from './moment.js'
+
+/** What can have happened between two moments. */
+export const changeKinds = [
+  'added',
+  'deleted',
+  'restored',
+  'erased',
+  'of the agent',
+  'of edges',
+  'steps',
+] as const
+
+export type ChangeKind = (typeof changeKinds)[number]
+
+/** A record that tells of a change, and which record it is about. */
+export interface Change {
+  row: RecordRow
+  /** Seq of the record that was deleted, restored or erased; undefined where its body does not say. */
+  target: number | undefined
+}
+
+/** Changes of one kind: how many, and the newest of them. */
+export interface Changes {
+  count: number
+  newest: Change[]
+}
+
+/** What happened between two moments of a strand. */
+export interface Difference {
+  changes: Record<ChangeKind, Changes>
+  verdict: Verdict
+}
+
+/** Changes of a kind that are kept to be shown. */
+export const SHOWN_CHANGES = 100
+
+/** Two moments, the earlier first. */
+export interface Between {
+  service: ServiceClient
+  agent: string
+  strand: string
+  from: MomentRead
+  to: MomentRead
+  onProgress: (records: number) => void
+  signal: AbortSignal
+}
+
+/**
+ * Reads what was written between two moments. The records have to begin with the head of the one and to lead to the head
+ * of the other, so that none is missing, and none was added.
+ * @throws what reading the export throws; Error for what the worker cannot do here; the signal's reason
+ */
+export async function readDifference(between: Between): Promise<Difference> {
+  const { service, agent, strand, from, to, onProgress, signal } = between
+  const reader = new DifferenceReader(from.seq, to.seq)
+  const stream = await service.exportStrand({ agent, fromSeq: from.seq, toSeq: to.seq, signal })
+  const { result } = await checkInWorker({
+    stream: stream.pipeThrough(reader.watch()),
+    options: { strand, firstHash: from.chainHead },
+    // The worker tells it for each thousand.
+    onProgress,
+    signal,
+  })
+  const { changes } = reader
+  const not = (reason: string, seq = to.seq): Difference => ({
+    changes,
+    verdict: { ok: false, text: `Not verified: record ${seq} of ${agent}: ${reason}` },
+  })
+  if (!result.ok) return not(result.reason, result.seq)
+  const { last } = reader
+  const reached = last && (await webCryptoJobs().hash(last.leaf))
+  if (reached !== to.chainHead) return not('the records do not lead to the head of the later moment')
+  const zone = reader.zone ?? from.zone
+  if (to.zone !== zone) return not(`the server names the zone ${to.zone}, the records name ${zone}`)
+  const faulty = [from, to].find(({ check }) => !check.verdict.ok)
+  if (faulty !== undefined) return not('the moment that it ends is not verified', faulty.seq)
+  const size = counted(to.seq - from.seq, 'record')
+  const text = `Verified: the ${size} of ${agent} after record ${from.seq}, up to ${to.seq}, are all there, signed and unchanged`
+  return { changes, verdict: { ok: true, text } }
+}
+
+/** Looks at the lines of an export while they are passed on. */
+class DifferenceReader {
+  readonly changes: Record<ChangeKind, Changes> = {
+    added: none(),
+    deleted: none(),
+    restored: none(),
+    erased: none(),
+    'of the agent': none(),
+    'of edges': none(),
+    steps: none(),
+  }
+  readonly #fromSeq: number
+  readonly #toSeq: number
+  #next: number
+  #begun = ''
+  /** The last record of the later moment: an export goes on up to the record that seals it. */
+  last: ReadRecord | undefined
+
+  /** The zone that the last change of it names. */
+  zone: string | undefined
+
+  constructor(fromSeq: number, toSeq: number) {
+    this.#fromSeq = fromSeq
+    this.#toSeq = toSeq
+    this.#next = fromSeq
+  }
+
+  /** A stream that passes on what it gets. What is no text or too long, the check of the same bytes finds. */
+  watch(): TransformStream<Uint8Array, Uint8Array> {
+    const decoder = new TextDecoder()
+    return new TransformStream({
+      transform: (bytes, controller) => {
+        controller.enqueue(bytes)
+        const lines = (this.#begun + decoder.decode(bytes, { stream: true })).split('\n')
+        this.#begun = (lines.pop() ?? '').slice(0, LINE_BYTES_MAX)
+        for (const line of lines) this.#take(line)
+      },
+    })
+  }
+
+  #take(text: string): void {
+    const line = readLineText(text)
+    if (line === undefined || !('record' in line)) return
+    const seq = this.#next
+    this.#next += 1
+    if (seq === this.#toSeq) this.last = line.record
+    // The first one is the last of the earlier moment.
+    if (seq > this.#fromSeq && seq <= this.#toSeq) this.#note(line.record)
+  }
+
+  #note(record: ReadRecord): void {
+    const row = rowOf(record)
+    if (row === undefined) return
+    const kind = kindOf(row.type)
+    const changes = this.changes[kind]
+    // Bodies of users may have a member of that name as well.
+    const isOfRecord = kind === 'deleted' || kind === 'restored' || kind === 'erased'
+    const { target_seq: target } = isOfRecord ? bodyMembers(record.content) : {}
+    if (row.type === 'sys/zone') this.zone = String(bodyMembers(record.content)['zone'])
+    changes.count += 1
+    changes.newest.push({ row, target: typeof target === 'number' ? target : undefined })
+    if (changes.newest.length > SHOWN_CHANGES) changes.newest.shift()
+  }
+}
+
+function none(): Changes {
+  return { count: 0, newest: [] }
+}
+
+const kinds: Record<string, ChangeKind> = {
+  'sys/tombstone': 'deleted',
+  'sys/restore': 'restored',
+  'sys/erase': 'erased',
+  'sys/zone': 'of the agent',
+  'sys/policy': 'of the agent',
+  'sys/key_rotate': 'of the agent',
+}
+
+function kindOf(type: string): ChangeKind {
+  const kind = kinds[type]
+  if (kind !== undefined) return kind
+  if (type.startsWith('edge/')) return 'of edges'
+  return type.startsWith('sys/') ? 'steps' : 'added'
+}

@@ -1,0 +1,54 @@
+import { useState } from 'preact/hooks'
+import type { ServiceClient } from '../../../client/index.js'
+import type { ReadRecord } from '../../../proof/record.js'
+import { explain } from '../explain.js'
+import { Result, type Verdict } from '../result.js'
+import { agentLink } from '../../route.js'
+import { type Step, proveRecord } from './prove-record.js'
+import { Steps } from './steps.js'
+
+/** A record that can be proved. */
+export interface Provable {
+  agent: string
+  strand: string
+  seq: number
+  record: ReadRecord
+}
+
+/** A button that proves a record, and every step of the proof as it is computed. */
+export function ProveButton(props: { service: ServiceClient; provable: Provable; name: 'Prove' | 'Verify' }) {
+  const { service, provable, name } = props
+  const { agent, strand, seq, record } = provable
+  const [steps, setSteps] = useState<readonly Step[]>([])
+  const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
+  const [isBusy, setBusy] = useState(false)
+  const prove = async (): Promise<void> => {
+    setBusy(true)
+    setSteps([])
+    setVerdict(undefined)
+    try {
+      // The key in force signs the checkpoint, and may be newer than the list.
+      const { public_key: publicKey } = await service.agent(agent).status()
+      const askForPath = (hash: string) => service.proof(agent, hash)
+      const material = { agent, seq, strand, record, askForPath, publicKey }
+      setVerdict(await proveRecord(material, (step) => setSteps((before) => [...before, step])))
+    } catch (error) {
+      setVerdict({ ok: false, text: `Not verified: record ${seq} of ${agent}: ${explain(error)}` })
+    }
+    setBusy(false)
+  }
+  return (
+    <>
+      <button type="button" class="primary" disabled={isBusy} onClick={() => void prove()}>
+        {name}
+      </button>
+      <Result verdict={verdict}>
+        <p>
+          It relies on the key that this server names. To check a key that you know from elsewhere, and all
+          records, <a href={agentLink(agent, 'proof')}>check the whole strand</a>.
+        </p>
+      </Result>
+      <Steps steps={steps} />
+    </>
+  )
+}

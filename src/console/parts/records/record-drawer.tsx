@@ -1,0 +1,200 @@
+import { useState } from 'preact/hooks'
+import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
+import { webCryptoJobs } from '../../../client/webcrypto.js'
+import type { ReadRecord } from '../../../proof/record.js'
+import { toHex } from '../../../proof/hex.js'
+import { RecordChanges } from './record-changes.js'
+import { Dialog } from '../dialog.js'
+import { countText } from '../format.js'
+import { useLoaded } from '../load.js'
+import { CopyButton, Failure, Loading, Time } from '../texts.js'
+import { ProveButton } from '../proof/prove-button.js'
+import { agentLink } from '../../route.js'
+import { BodyTree } from './body-tree.js'
+import { readRows, readStrandPart, type RecordRow } from './record-row.js'
+import { StateText } from './record-table.js'
+
+interface DrawerProps {
+  service: ServiceClient
+  status: AgentStatusResponse
+  seq: number
+  /** Called when the strand has grown by what was done here. */
+  changed: () => void
+  /** The address of a record, or of what is behind the drawer; those of the agent's screen unless given. */
+  linkTo?: ((seq?: number) => string) | undefined
+}
+
+interface Shown {
+  row: RecordRow
+  record: ReadRecord
+  /** Undefined where the browser computes none: on pages without TLS. */
+  hash: string | undefined
+}
+
+/** One record: its body, what it is made of, and its proof. */
+export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerProps) {
+  const { agent_id: agent, record_count: headSeq } = status
+  const link = linkTo ?? ((to?: number) => agentLink(agent, to))
+  const { loaded, reload } = useLoaded<Shown | undefined>(`${agent} ${seq}`, async (signal) => {
+    if (seq > headSeq) return undefined
+    const range = { fromSeq: seq, toSeq: seq, signal }
+    const [{ records }, [row]] = await Promise.all([
+      readStrandPart(service, agent, range),
+      readRows(service, agent, range),
+    ])
+    const [record] = records
+    if (record === undefined || row === undefined) return undefined
+    const hash = globalThis.isSecureContext ? await webCryptoJobs().hash(record.leaf) : undefined
+    return { record, row, hash }
+  })
+  const close = (): void => {
+    location.hash = link()
+  }
+  return (
+    <Dialog title={`Record ${seq}`} class="drawer" close={close}>
+      <div class="drawer-head">
+        <h2>Record {countText(seq)}</h2>
+        <nav aria-label="Neighbours">
+          {seq > 0 && <a href={link(seq - 1)}>Older</a>}
+          {seq < headSeq && <a href={link(seq + 1)}>Newer</a>}
+        </nav>
+        <button type="button" class="quiet" onClick={close}>
+          Close
+        </button>
+      </div>
+      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
+      {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the record" />}
+      {loaded.kind === 'loaded' && loaded.value === undefined && (
+        <p class="notice">
+          There is no record {countText(seq)}: the last one is {countText(headSeq)}.
+        </p>
+      )}
+      {loaded.value !== undefined && (
+        <Contents
+          service={service}
+          status={status}
+          seq={seq}
+          shown={loaded.value}
+          changed={() => {
+            reload()
+            changed()
+          }}
+        />
+      )}
+    </Dialog>
+  )
+}
+
+function Contents({ service, status, seq, shown, changed }: DrawerProps & { shown: Shown }) {
+  const { row, record, hash } = shown
+  return (
+    <>
+      <p class="record-line">
+        <code>{row.type}</code> <Time ms={row.ms} /> <StateText row={row} />
+      </p>
+      <Proof key={row.state} service={service} status={status} seq={seq} record={record} />
+      <Body row={row} />
+      <MadeOf record={record} hash={hash} />
+      <RecordChanges status={status} row={row} record={record} changed={changed} />
+    </>
+  )
+}
+
+function Proof({ service, status, seq, record }: Omit<DrawerProps, 'changed'> & { record: ReadRecord }) {
+  const { agent_id: agent, strand } = status
+  return (
+    <section class="prove" aria-labelledby="prove-title">
+      <h3 id="prove-title">Proof</h3>
+      <p class="muted">
+        This browser computes every hash from the record up to a checkpoint that the agent’s key has signed.
+      </p>
+      <ProveButton service={service} provable={{ agent, strand, seq, record }} name="Prove" />
+    </section>
+  )
+}
+
+function Body({ row: { body, state } }: { row: RecordRow }) {
+  const [isRaw, setRaw] = useState(false)
+  if (body === undefined) {
+    return (
+      <section>
+        <h3>Body</h3>
+        <p class="notice">
+          {state === 'withheld'
+            ? 'The rules of the agent withhold this body from you.'
+            : 'The body was erased, together with its salt. The record keeps its place, hash and signature, and can still be proved.'}
+        </p>
+      </section>
+    )
+  }
+  const value = parsed(body)
+  return (
+    <section>
+      <div class="section-head">
+        <h3>Body</h3>
+        <button type="button" class="quiet" aria-pressed={isRaw} onClick={() => setRaw(!isRaw)}>
+          Raw
+        </button>
+        <CopyButton text={body} name="the body" />
+      </div>
+      {isRaw || value === undefined ? <pre class="raw">{body}</pre> : <BodyTree value={value.value} />}
+    </section>
+  )
+}
+
+function parsed(body: string): { value: unknown } | undefined {
+  try {
+    const value: unknown = JSON.parse(body)
+    return { value }
+  } catch {
+    return undefined
+  }
+}
+
+/** The texts that are hashed and signed, as they are. */
+function MadeOf({ record, hash }: Pick<Shown, 'record' | 'hash'>) {
+  const { h, sig, sealedBy, content, header } = record
+  // Between the prefix of a commitment and the body (docs/FORMAT.md, Body).
+  const salt = content && toHex(content.committed.subarray(PREFIX_BYTES, PREFIX_BYTES + SALT_BYTES))
+  return (
+    <section>
+      <div class="section-head">
+        <h3>Header</h3>
+        <CopyButton text={h} name="the header" />
+      </div>
+      <pre class="raw header-text">{h}</pre>
+      <dl class="facts">
+        {hash !== undefined && (
+          <>
+            <dt>Hash</dt>
+            <dd class="long">
+              <code>{hash}</code>
+              <br />
+              <small class="muted">
+                SHA-256(0x00 ‖ header), as this browser computed it: the record’s address, and its leaf in the
+                tree
+              </small>
+            </dd>
+          </>
+        )}
+        <dt>Signature</dt>
+        <dd class="long">
+          {sig === undefined ? `None of its own: record ${sealedBy} seals it` : <code>{sig}</code>}
+        </dd>
+        <dt>By key</dt>
+        <dd class="long">
+          <code>{header?.key}</code>
+        </dd>
+        <dt>Body commitment</dt>
+        <dd class="long">
+          <code>{header?.body}</code>
+        </dd>
+        <dt>Salt</dt>
+        <dd class="long">{salt === undefined ? 'Gone with the body' : <code>{salt}</code>}</dd>
+      </dl>
+    </section>
+  )
+}
+
+const PREFIX_BYTES = 'strand-body/v1\n'.length
+const SALT_BYTES = 16

@@ -1,0 +1,120 @@
+import { fieldOf } from '../../../strand/field-path.js'
+import { countText, lineText } from '../format.js'
+import { Time } from '../texts.js'
+import { agentLink } from '../../route.js'
+import { columnName } from '../../agents/records/columns.js'
+import type { RecordRow } from './record-row.js'
+
+/** Records as a table; on a narrow screen each is a card with its body visible. */
+export function RecordTable(props: {
+  agent: string
+  rows: readonly RecordRow[]
+  columns: readonly string[]
+}) {
+  const { agent, rows, columns } = props
+  return (
+    // The roles stay where the style makes cards of the rows.
+    <table class="rows records" role="table" aria-label={`Records of ${agent}`}>
+      <thead role="rowgroup">
+        <tr role="row">
+          <th role="columnheader" scope="col" class="number">
+            Seq
+          </th>
+          <th role="columnheader" scope="col">
+            Time
+          </th>
+          <th role="columnheader" scope="col">
+            Type
+          </th>
+          {columns.map((path) => (
+            <th key={path} role="columnheader" scope="col" class={hasNumbers(rows, path) ? 'number' : ''}>
+              {columnName(path)}
+            </th>
+          ))}
+          <th role="columnheader" scope="col" class="body">
+            Body
+          </th>
+          <th role="columnheader" scope="col">
+            State
+          </th>
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        {rows.map((row) => (
+          <Row key={row.seq} agent={agent} row={row} columns={columns} />
+        ))}
+      </tbody>
+    </table>
+  )
+}
+
+/** Numbers stand at the right, and so does the name of their column. */
+function hasNumbers(rows: readonly RecordRow[], path: string): boolean {
+  return rows.some(({ members }) => typeof fieldOf(members, path) === 'number')
+}
+
+function Row({ agent, row, columns }: { agent: string; row: RecordRow; columns: readonly string[] }) {
+  const { seq, type, ms, body, members, state } = row
+  return (
+    <tr role="row" class={`record ${state}`}>
+      <th role="rowheader" scope="row" class="number seq">
+        <a class="whole" href={agentLink(agent, seq)} aria-label={`Record ${seq}`}>
+          {countText(seq)}
+        </a>
+      </th>
+      <td role="cell" class="time">
+        <Time ms={ms} />
+      </td>
+      <td role="cell" class="type">
+        <code>{type}</code>
+      </td>
+      {columns.map((path) => (
+        <Picked key={path} path={path} value={fieldOf(members, path)} />
+      ))}
+      <td role="cell" class="body">
+        {body === undefined ? <em class="muted">{goneText[state]}</em> : <code>{lineText(body)}</code>}
+      </td>
+      <td role="cell" class="state">
+        <StateText row={row} />
+      </td>
+    </tr>
+  )
+}
+
+const goneText: Record<RecordRow['state'], string> = {
+  active: '',
+  deleted: 'The body is gone',
+  erased: 'The body is gone for good',
+  withheld: 'The body is not shown to this user',
+}
+
+/** What became of a record, and who signed for it. */
+export function StateText({ row: { state, sealedBy } }: { row: Pick<RecordRow, 'state' | 'sealedBy'> }) {
+  return (
+    <>
+      {state !== 'active' && <span class={`badge ${state}`}>{state}</span>}
+      {sealedBy !== undefined && (
+        <span class="badge" title={`Record ${sealedBy} carries the signature for this one`}>
+          sealed by {countText(sealedBy)}
+        </span>
+      )}
+    </>
+  )
+}
+
+function Picked({ path, value }: { path: string; value: unknown }) {
+  return (
+    <td
+      role="cell"
+      class={typeof value === 'number' ? 'number picked' : 'picked'}
+      data-name={columnName(path)}
+    >
+      {shown(value)}
+    </td>
+  )
+}
+
+function shown(value: unknown): string {
+  if (value === undefined) return ''
+  return typeof value === 'string' ? lineText(value) : lineText(JSON.stringify(value))
+}

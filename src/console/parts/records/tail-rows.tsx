@@ -1,0 +1,242 @@
+import type { RefObject } from 'preact'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
+import { explain } from '../explain.js'
+import { countText, lineText } from '../format.js'
+import { Empty, Time } from '../texts.js'
+import { agentLink } from '../../route.js'
+import { readStrandPart } from './record-row.js'
+import { type LiveBlock, type LiveRow, Tail, type TailOf, type TailState } from './tail.js'
+
+/** Records of an agent as they come. */
+export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
+  const { agent_id: agent } = status
+  const tail = useTail(service, agent)
+  const [isPretty, setPretty] = useState(false)
+  return (
+    <>
+      <Controls service={service} status={status} tail={tail} isPretty={isPretty} setPretty={setPretty} />
+      <TailRows tail={tail} name={`Live records of ${agent}`} isPretty={isPretty} />
+    </>
+  )
+}
+
+/** A tail from now on or from `since`, for as long as it is shown; its connection is closed while the page is hidden. */
+export function useTail(service: ServiceClient, of: TailOf, since?: string): Tail {
+  const tail = useMemo(() => new Tail(service, of), [service, String(of)])
+  useEffect(() => {
+    tail.begin({ since, field: '' })
+    const seen = (): void => {
+      const isPaused = tail.state.peek().kind === 'paused'
+      if (document.visibilityState === 'hidden') {
+        if (!isPaused) tail.pause('hidden')
+      } else if (tail.state.peek().kind === 'hidden') tail.resume()
+    }
+    document.addEventListener('visibilitychange', seen)
+    return () => {
+      document.removeEventListener('visibilitychange', seen)
+      tail.close()
+    }
+  }, [tail])
+  return tail
+}
+
+/** The rows of a tail, newest first, and what it is doing. */
+export function TailRows(props: {
+  tail: Tail
+  name: string
+  isPretty: boolean
+  /** Whether the rows are of many agents, so that each names its own. */
+  ofMany?: boolean
+}) {
+  const { tail, name, isPretty, ofMany = false } = props
+  const list = useRef<HTMLOListElement>(null)
+  const toTop = (): void => {
+    list.current?.scrollTo({ top: 0 })
+    tail.hold(false)
+  }
+  const blocks = tail.blocks.value
+  const waiting = tail.waiting.value
+  return (
+    <>
+      <TailLine tail={tail} />
+      {waiting > 0 && (
+        <button type="button" class="waiting" onClick={toTop}>
+          Show {countText(waiting)} new
+        </button>
+      )}
+      {blocks.length === 0 && (
+        <Empty title="Nothing has come yet">
+          Records appear here as they are written. To see earlier ones, begin{' '}
+          {ofMany ? 'earlier' : 'at a record'} above.
+        </Empty>
+      )}
+      <ol
+        ref={list}
+        class={`live-rows ${blocks.length === 0 ? 'none' : ''} ${ofMany ? 'of-many' : ''}`}
+        aria-label={name}
+        tabIndex={0}
+        onScroll={(event) => tail.hold(event.currentTarget.scrollTop > 0)}
+      >
+        {blocks.map((block) => (
+          <Block key={block.id} block={block} isPretty={isPretty} ofMany={ofMany} />
+        ))}
+      </ol>
+    </>
+  )
+}
+
+function Controls(props: {
+  service: ServiceClient
+  status: AgentStatusResponse
+  tail: Tail
+  isPretty: boolean
+  setPretty: (isPretty: boolean) => void
+}) {
+  const { service, status, tail, isPretty, setPretty } = props
+  const { agent_id: agent, record_count: headSeq } = status
+  const [from, setFrom] = useState('')
+  const [problem, setProblem] = useState<string | undefined>(undefined)
+  const begin = async (): Promise<void> => {
+    setProblem(undefined)
+    const field = fieldInput.current?.value.trim() ?? ''
+    if (from === '') return tail.begin({ since: undefined, field })
+    try {
+      const range = { fromSeq: Number(from), toSeq: Number(from), signal: AbortSignal.timeout(READ_MS) }
+      const [row] = (await readStrandPart(service, agent, range)).rows
+      tail.begin({ since: row?.hlc, field })
+    } catch (error) {
+      setProblem(explain(error))
+    }
+  }
+  const fieldInput = useRef<HTMLInputElement>(null)
+  return (
+    <form
+      class="tools"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void begin()
+      }}
+    >
+      <TailButtons tail={tail} isPretty={isPretty} setPretty={setPretty} fieldInput={fieldInput} />
+      <label class="field">
+        From record
+        <input
+          type="number"
+          min={0}
+          max={headSeq}
+          step={1}
+          placeholder="now"
+          value={from}
+          onInput={(event) => setFrom(event.currentTarget.value)}
+        />
+      </label>
+      <button type="submit">Begin there</button>
+      {problem !== undefined && (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      )}
+    </form>
+  )
+}
+
+const READ_MS = 30_000
+
+/** What every tail can do: pause, show bodies on many lines, look at one field. */
+export function TailButtons(props: {
+  tail: Tail
+  isPretty: boolean
+  setPretty: (isPretty: boolean) => void
+  fieldInput: RefObject<HTMLInputElement | null>
+}) {
+  const { tail, isPretty, setPretty, fieldInput } = props
+  const isPaused = tail.state.value.kind === 'paused'
+  return (
+    <>
+      <button type="button" onClick={() => (isPaused ? tail.resume() : tail.pause('paused'))}>
+        {isPaused ? 'Resume' : 'Pause'}
+      </button>
+      <button type="button" aria-pressed={isPretty} onClick={() => setPretty(!isPretty)}>
+        Pretty
+      </button>
+      <label class="field">
+        With the field
+        <input
+          ref={fieldInput}
+          placeholder="any"
+          autocomplete="off"
+          spellcheck={false}
+          onChange={(event) => tail.narrow(event.currentTarget.value.trim())}
+        />
+      </label>
+    </>
+  )
+}
+
+function TailLine({ tail }: { tail: Tail }) {
+  return (
+    <p class="tail-line">
+      <span role="status">{stateText(tail.state.value)}</span>
+      <span class="muted"> · {countText(tail.perSecond.value)} a second</span>
+    </p>
+  )
+}
+
+function stateText(state: TailState): string {
+  switch (state.kind) {
+    case 'connecting':
+      return 'Connecting…'
+    case 'replaying':
+      return 'Reading earlier records…'
+    case 'live':
+      return 'Live'
+    case 'lost':
+      return 'The connection is lost. It is opened again from the last record'
+    case 'paused':
+      return 'Paused. Nothing is missed: it goes on from here'
+    case 'hidden':
+      return 'Paused while the page is hidden'
+    case 'refused':
+      return state.message
+  }
+}
+
+/** Only the newest and the oldest block change: an element that is the same again is passed over. */
+function Block({ block, isPretty, ofMany }: { block: LiveBlock; isPretty: boolean; ofMany: boolean }) {
+  return useMemo(
+    () => (
+      <>
+        {block.rows.map((row) => (
+          <Row key={row.id} row={row} isPretty={isPretty} ofMany={ofMany} />
+        ))}
+      </>
+    ),
+    [block, isPretty, ofMany],
+  )
+}
+
+/** A record that came. */
+export function Row(props: { row: Omit<LiveRow, 'id'>; isPretty: boolean; ofMany: boolean }) {
+  const { row, isPretty, ofMany } = props
+  const { agent, seq } = row
+  return (
+    <li>
+      {ofMany && (
+        <a class="agent" href={agentLink(agent)}>
+          {agent}
+        </a>
+      )}
+      <a href={agentLink(agent, seq)} aria-label={ofMany ? `Record ${seq} of ${agent}` : `Record ${seq}`}>
+        {countText(seq)}
+      </a>
+      <Time ms={row.ms} />
+      <code class="type">{row.type}</code>
+      {isPretty ? (
+        <pre>{JSON.stringify(row.payload, null, 2)}</pre>
+      ) : (
+        <code class="body">{lineText(JSON.stringify(row.payload))}</code>
+      )}
+    </li>
+  )
+}

@@ -1,0 +1,191 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { VerifiedExport } from '../../client/index.js'
+import { explain } from '../parts/explain.js'
+import { bytesText, countText } from '../parts/format.js'
+import { Result, type Verdict } from '../parts/result.js'
+import { type FileTrust, checkFile } from './check-file.js'
+import { Findings } from '../parts/proof/findings.js'
+import { readTrustKit, type TrustKit } from './trust-kit.js'
+
+interface Outcome {
+  verdict: Verdict
+  found?: VerifiedExport | undefined
+}
+
+/** Checks a file in this browser, for whoever has one: an export, a checkpoint or a proof. No key is needed. */
+export function VerifyPage() {
+  const [trust, setTrust] = useState({ publicKey: '', strand: '', kept: '' })
+  const [file, setFile] = useState<File | undefined>(undefined)
+  const [records, setRecords] = useState<number | undefined>(undefined)
+  const [outcome, setOutcome] = useState<Outcome | undefined>(undefined)
+  const [kit, setKit] = useState<TrustKit | undefined>(undefined)
+  const running = useRef<AbortController | undefined>(undefined)
+  useEffect(() => () => running.current?.abort(), [])
+  const take = async (chosen: File): Promise<void> => {
+    const found = await readTrustKit(chosen).catch(() => undefined)
+    setKit(found)
+    if (found === undefined) return check(chosen)
+    running.current?.abort()
+    setTrust(found.trust)
+    setFile(undefined)
+    setOutcome(undefined)
+  }
+  const check = async (chosen: File): Promise<void> => {
+    running.current?.abort()
+    const controller = new AbortController()
+    const { signal } = controller
+    running.current = controller
+    setFile(chosen)
+    setOutcome(undefined)
+    setRecords(0)
+    const found = await checked(chosen, { trust, signal, onProgress: setRecords })
+    if (running.current !== controller) return
+    setOutcome(found)
+    setRecords(undefined)
+  }
+  return (
+    <div class="page narrow">
+      <h1>Verify</h1>
+      <p class="lead">
+        Check an export, a checkpoint or a proof that somebody gave you. The file stays in this browser, and
+        no key is needed. Keys and checkpoints that you have saved are taken as well: drop their file first.
+      </p>
+      <Drop check={(chosen) => void take(chosen)} />
+      <p role="status" class={kit === undefined ? 'hidden' : 'notice'}>
+        {kit !== undefined &&
+          `The key, the strand and the checkpoint of ${kit.agent} are filled in below. Now drop an export of it`}
+      </p>
+      <Trust trust={trust} set={setTrust} />
+      {file !== undefined && (
+        <Checking
+          file={file}
+          records={records}
+          again={() => void check(file)}
+          cancel={() => running.current?.abort()}
+        />
+      )}
+      <Result verdict={outcome?.verdict}>
+        {outcome?.found !== undefined && (
+          <Findings found={outcome.found} isKeyTrusted={trust.publicKey.trim() !== ''} since={undefined} />
+        )}
+      </Result>
+    </div>
+  )
+}
+
+/** How far the check of a file is; again once it has ended. */
+function Checking(props: {
+  file: File
+  /** Checked so far; undefined once the check has ended. */
+  records: number | undefined
+  again: () => void
+  cancel: () => void
+}) {
+  const { file, records, again, cancel } = props
+  return (
+    <>
+      <div class="buttons">
+        <button type="button" disabled={records !== undefined} onClick={again}>
+          Check {file.name} again
+        </button>
+        {records !== undefined && (
+          <button type="button" onClick={cancel}>
+            Cancel
+          </button>
+        )}
+      </div>
+      {records !== undefined && (
+        <div class="progress">
+          <progress aria-label="Records checked" />
+          <p class="muted">
+            {countText(records)} records so far, of {bytesText(file.size)}
+          </p>
+        </div>
+      )}
+    </>
+  )
+}
+
+async function checked(
+  file: File,
+  how: { trust: FileTrust; signal: AbortSignal; onProgress: (records: number) => void },
+): Promise<Outcome> {
+  try {
+    return await checkFile(file, how)
+  } catch (error) {
+    const text = how.signal.aborted
+      ? 'Not verified: the check was stopped'
+      : `Not verified: ${explain(error)}`
+    return { verdict: { ok: false, text } }
+  }
+}
+
+function Drop({ check }: { check: (file: File) => void }) {
+  const [isOver, setOver] = useState(false)
+  return (
+    <div
+      class={isOver ? 'drop over' : 'drop'}
+      onDragOver={(event) => {
+        event.preventDefault()
+        setOver(true)
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault()
+        setOver(false)
+        const dropped = event.dataTransfer?.files[0]
+        if (dropped !== undefined) check(dropped)
+      }}
+    >
+      <label for="file">Drop a file here, or choose one</label>
+      <input
+        id="file"
+        type="file"
+        onChange={(event) => {
+          const chosen = event.currentTarget.files?.[0]
+          if (chosen !== undefined) check(chosen)
+        }}
+      />
+    </div>
+  )
+}
+
+function Trust({ trust, set }: { trust: FileTrust; set: (trust: FileTrust) => void }) {
+  return (
+    <details class="trust" open>
+      <summary>What you know from elsewhere</summary>
+      <p class="muted">
+        Without a key, an export is only checked against itself: anybody can make one that passes.
+      </p>
+      <label for="file-key">Public key that you trust</label>
+      <input
+        id="file-key"
+        class="long-input"
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="64 hex digits"
+        value={trust.publicKey}
+        onInput={(event) => set({ ...trust, publicKey: event.currentTarget.value })}
+      />
+      <label for="file-strand">Strand that you have noted</label>
+      <input
+        id="file-strand"
+        class="long-input"
+        autocomplete="off"
+        spellcheck={false}
+        placeholder="64 hex digits"
+        value={trust.strand}
+        onInput={(event) => set({ ...trust, strand: event.currentTarget.value })}
+      />
+      <label for="file-kept">Checkpoint that you have kept</label>
+      <textarea
+        id="file-kept"
+        rows={3}
+        spellcheck={false}
+        placeholder="strandfast/…"
+        value={trust.kept}
+        onInput={(event) => set({ ...trust, kept: event.currentTarget.value })}
+      />
+    </details>
+  )
+}
