@@ -20,32 +20,8 @@ const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 const icon = `data:image/svg+xml,${encodeURIComponent(readFileSync(join(source, 'icon.svg'), 'utf8').trim())}`
 /** Colours, text and fields look the same on both pages. */
 const shared = ['colours.css', 'base.css']
-/** In the order of the cascade: a later file changes what an earlier one says. */
-const consoleStyles = [
-  'shell/bar.css',
-  'parts/page.css',
-  'shell/sign-in.css',
-  'parts/rows.css',
-  'agents/records/filter.css',
-  'parts/dialog.css',
-  'parts/proof/proof.css',
-  'parts/records/tail-rows.css',
-  'start/first-page.css',
-  'proposals/changes.css',
-  'parts/narrow.css',
-  'audit/audit.css',
-  'users/users.css',
-  'agents/agent-tabs.css',
-  'agents/rules/rules.css',
-  'shell/menu.css',
-  'home/home.css',
-  'health/health.css',
-  'shell/palette.css',
-  'shell/narrow-bar.css',
-]
-const docsStyles = ['page', 'operation', 'tables', 'panel', 'try-form', 'narrow'].map(
-  (name) => `api/${name}.css`,
-)
+/** What pages share comes before their own. */
+const consoleStyles = [...stylesBelow('parts'), ...stylesBelow('shell'), ...stylesBelow('').filter(isOfPage)]
 
 const worker = 'check-worker.ts'
 const administration = ['audit', 'keys', 'users'].map((folder) => join(source, folder))
@@ -60,11 +36,26 @@ await makePage('console', {
 })
 await makePage('docs', {
   html: 'api/index.html',
-  styles: [...shared, ...docsStyles],
+  styles: [...shared, ...stylesBelow('api')],
   scripts: { main: 'api/api.tsx' },
   parts: {},
   downloads: {},
 })
+
+/** The styles of a folder of the console, those of its own files before those of the folders in it. */
+function stylesBelow(folder) {
+  const names = readdirSync(join(source, folder), { recursive: true }).filter((name) => name.endsWith('.css'))
+  return names.map((name) => join(folder, name).replaceAll('\\', '/')).sort(byDepth)
+}
+
+function byDepth(one, other) {
+  const depth = (path) => path.split('/').length
+  return depth(one) - depth(other) || (one < other ? -1 : 1)
+}
+
+function isOfPage(path) {
+  return path.includes('/') && !/^(parts|shell|api)\//.test(path)
+}
 
 /** Writes the files of a page, which names them below its own address. */
 async function makePage(page, { html, styles, scripts, parts, downloads }) {

@@ -10,8 +10,7 @@ import { Frame } from './shell/frame.js'
 import { serverState, watchServer } from './parts/server-state.js'
 import { resume, session, watchIdle } from './parts/session.js'
 import { SignedInPage } from './shell/signed-in.js'
-import { SignIn } from './shell/sign-in.js'
-import { StandsBy } from './shell/stands-by.js'
+import { SignIn, StandsBy } from './shell/sign-in.js'
 
 const AuditPage = lazy(async () => (await import('./audit/audit-page.js')).AuditPage)
 const FirstPage = lazy(async () => (await import('./start/first-page.js')).FirstPage)

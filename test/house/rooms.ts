@@ -77,13 +77,9 @@ export const rooms: Record<string, string> = {
   // A product of its own, for browsers as well.
   'src/client': 'types:src/wire types:src/strand src/proof/*',
   'src/console': `${browser} src/console`,
-  'src/console/parts': `${browser} src/console/* src/console/agents`,
+  'src/console/parts': `${browser} src/console/*`,
   'src/console/shell': `${browser} src/console/* src/console/parts`,
   ...Object.fromEntries(pages.map((name) => [`src/console/${name}`, page])),
-  // Not yet apart.
-  'src/console/agents': `${page} src/console/proposals`,
-  'src/console/audit': `${page} src/console/agents`,
-  'src/console/home': `${page} src/console/health`,
   'src/cli': `${lib} src/main src/settings src/client src/data src/cluster src/dispatch/pools src/front/door workers`,
 
   // The entries of threads. The front's carries out requests; those of sink and cluster log talk to PostgreSQL.

@@ -1,11 +1,12 @@
 import { useEffect, useRef } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../client/index.js'
+import { LineFacts } from '../parts/facts.js'
 import { bytesText, countText, msOf } from '../parts/format.js'
 import { lazy } from '../parts/lazy.js'
-import { useLoaded } from '../parts/load.js'
-import { Failure, Hash, Key, Loading, Time } from '../parts/texts.js'
+import { Read, useLoaded } from '../parts/load.js'
+import { Hash, Key, Time } from '../parts/texts.js'
 import { ProofTab } from './proof-tab.js'
-import { LiveTab } from '../parts/records/tail-rows.js'
+import { LiveTab } from './records/live-tab.js'
 import { RecordsTab } from './records/records-tab.js'
 import { agentLink, type AgentTab, agentTabs, type Route } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
@@ -32,7 +33,8 @@ const tabNames: Record<AgentTab, string> = {
 export function AgentPage({ session, route }: { session: SignedIn; route: AgentRoute }) {
   const { agent, tab } = route
   const { service } = session
-  const { loaded, reload } = useLoaded(agent, (signal) => service.agent(agent).status({ signal }))
+  const read = useLoaded(agent, (signal) => service.agent(agent).status({ signal }))
+  const { reload } = read
   // Each tab shows the state of the agent as it is now.
   const shownTab = useRef(tab)
   useEffect(() => {
@@ -45,61 +47,41 @@ export function AgentPage({ session, route }: { session: SignedIn; route: AgentR
         <a href="#/agents">Agents</a> <span aria-hidden="true">/</span>
       </p>
       <h1 class="agent-name">{agent}</h1>
-      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
-      {loaded.value === undefined && loaded.kind === 'loading' && <Loading what="the agent" />}
-      {loaded.value !== undefined && (
-        <>
-          <AgentFacts status={loaded.value} />
-          <Tabs agent={agent} tab={tab} />
-          <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
-            {tab === 'records' && (
-              <RecordsTab session={session} status={loaded.value} seq={route.seq} reload={reload} />
-            )}
-            {tab === 'live' && <LiveTab service={service} status={loaded.value} />}
-            {tab === 'time' && <TimeTab service={service} status={loaded.value} reload={reload} />}
-            {tab === 'proof' && <ProofTab service={service} status={loaded.value} />}
-            {tab === 'graph' && <GraphTab session={session} agent={agent} />}
-            {tab === 'rules' && <RulesTab session={session} status={loaded.value} reload={reload} />}
-            {tab === 'agent' && <AgentTab session={session} status={loaded.value} reload={reload} />}
-          </div>
-        </>
-      )}
+      <Read of={read} what="the agent">
+        {(status) => (
+          <>
+            <AgentFacts status={status} />
+            <Tabs agent={agent} tab={tab} />
+            <div role="tabpanel" id="panel" aria-labelledby={`tab-${tab}`}>
+              {tab === 'records' && (
+                <RecordsTab session={session} status={status} seq={route.seq} reload={reload} />
+              )}
+              {tab === 'live' && <LiveTab service={service} status={status} />}
+              {tab === 'time' && <TimeTab service={service} status={status} reload={reload} />}
+              {tab === 'proof' && <ProofTab service={service} status={status} />}
+              {tab === 'graph' && <GraphTab session={session} agent={agent} />}
+              {tab === 'rules' && <RulesTab session={session} status={status} reload={reload} />}
+              {tab === 'agent' && <AgentTab session={session} status={status} reload={reload} />}
+            </div>
+          </>
+        )}
+      </Read>
     </div>
   )
 }
 
 function AgentFacts({ status }: { status: AgentStatusResponse }) {
+  const { zone, record_count: records, bytes, timestamp_hlc: hlc, strand, public_key: key } = status
   return (
-    <dl class="line-facts">
-      <div>
-        <dt>Zone</dt>
-        <dd title={zoneMeanings[status.zone]}>{status.zone}</dd>
-      </div>
-      <div>
-        <dt>Records</dt>
-        <dd>
-          {countText(status.record_count)}, {bytesText(status.bytes)}
-        </dd>
-      </div>
-      <div>
-        <dt>Last write</dt>
-        <dd>
-          <Time ms={msOf(status.timestamp_hlc)} />
-        </dd>
-      </div>
-      <div>
-        <dt>Strand</dt>
-        <dd>
-          <Hash hex={status.strand} name="the strand" />
-        </dd>
-      </div>
-      <div>
-        <dt>Key</dt>
-        <dd>
-          <Key hex={status.public_key} name="the public key" />
-        </dd>
-      </div>
-    </dl>
+    <LineFacts
+      facts={{
+        Zone: <span title={zoneMeanings[zone]}>{zone}</span>,
+        Records: `${countText(records)}, ${bytesText(bytes)}`,
+        'Last write': <Time ms={msOf(hlc)} />,
+        Strand: <Hash hex={strand} name="the strand" />,
+        Key: <Key hex={key} name="the public key" />,
+      }}
+    />
   )
 }
 

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
-import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
-import { Choice } from '../parts/choice.js'
+import { CardTable } from '../parts/card-table.js'
+import { Choice, Field } from '../parts/field.js'
 import { bytesText, countText, counted, keyDigits, msOf } from '../parts/format.js'
-import { type Loaded, useLoaded } from '../parts/load.js'
+import { Read, useLoaded } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
-import { Empty, Failure, Loading, ScopedButton, Time } from '../parts/texts.js'
+import { Empty, ScopedButton, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import { useOrganisms } from '../parts/namespaces.js'
 import { type SignedIn, may } from '../parts/session.js'
@@ -23,7 +23,7 @@ export function AgentsPage({ session }: { session: SignedIn }) {
   const [cursors, setCursors] = useState<string[]>([])
   const [making, setMaking] = useState(false)
   const cursor = cursors.at(-1)
-  const { loaded, reload } = useLoaded<StatusPage>(`${prefix} ${cursor ?? ''}`, (signal) =>
+  const read = useLoaded<StatusPage>(`${prefix} ${cursor ?? ''}`, (signal) =>
     session.service.agentStatuses({
       prefix: prefix === '' ? undefined : prefix,
       cursor,
@@ -31,6 +31,7 @@ export function AgentsPage({ session }: { session: SignedIn }) {
       signal,
     }),
   )
+  const { value } = read.loaded
   const search = (text: string): void => {
     setPrefix(text)
     setCursors([])
@@ -51,21 +52,15 @@ export function AgentsPage({ session }: { session: SignedIn }) {
       <p class="lead">An agent keeps one strand: records in a chain, each signed with the agent’s key.</p>
       <div class="tools">
         <OrganismChoice session={session} prefix={prefix} choose={search} />
-        <label class="field" for="prefix">
-          Name begins with
-          <input
-            id="prefix"
-            type="search"
-            autocomplete="off"
-            spellcheck={false}
-            value={prefix}
-            onInput={(event) => search(event.currentTarget.value)}
-          />
-        </label>
-        <Total loaded={loaded} />
+        <Field type="search" name="Name begins with" value={prefix} set={search} />
+        <p class="muted total" role="status">
+          {value === undefined ? '' : counted(value.total, 'agent')}
+        </p>
       </div>
-      <Agents loaded={loaded} prefix={prefix} retry={reload} />
-      <CursorPages cursors={cursors} set={setCursors} next={loaded.value?.next_cursor} />
+      <Read of={read} what="agents">
+        {(page) => <Agents page={page} prefix={prefix} />}
+      </Read>
+      <CursorPages cursors={cursors} set={setCursors} next={value?.next_cursor} />
       {making && <NewAgent service={session.service} close={() => setMaking(false)} />}
     </div>
   )
@@ -88,27 +83,9 @@ function OrganismChoice(props: { session: SignedIn; prefix: string; choose: (pre
   )
 }
 
-function Total({ loaded: { value } }: { loaded: Loaded<StatusPage> }) {
-  return (
-    <p class="muted total" role="status">
-      {value === undefined ? '' : counted(value.total, 'agent')}
-    </p>
-  )
-}
-
-function Agents({
-  loaded,
-  prefix,
-  retry,
-}: {
-  loaded: Loaded<StatusPage>
-  prefix: string
-  retry: () => void
-}) {
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
-  if (loaded.value === undefined) return <Loading what="agents" />
-  const { statuses } = loaded.value
-  if (statuses.length === 0 && loaded.value.next_cursor === null) {
+function Agents({ page, prefix }: { page: StatusPage; prefix: string }) {
+  const { statuses } = page
+  if (statuses.length === 0 && page.next_cursor === null) {
     return prefix === '' ? (
       <Empty title="No agents yet">
         Make one with “New agent”, or write to a collection: its agent is made then.
@@ -120,49 +97,31 @@ function Agents({
     )
   }
   return (
-    <CardTable name="Agents" columns={columns}>
-      {statuses.map((agent) => (
-        <AgentRow key={agent.agent_id} agent={agent} />
-      ))}
-    </CardTable>
+    <CardTable
+      name="Agents"
+      rows={statuses}
+      keyOf={({ agent_id: id }) => id}
+      head={['Name', ({ agent_id: id }) => <AgentLink agent={id} />]}
+      numbers={['Records', 'Size']}
+      cells={{
+        Zone: ({ zone }) => (
+          <span class="zone" title={zoneMeanings[zone]}>
+            {zone}
+          </span>
+        ),
+        Records: ({ record_count: count }) => countText(count),
+        Size: ({ bytes }) => bytesText(bytes),
+        'Last write': ({ timestamp_hlc: hlc }) => <Time ms={msOf(hlc)} />,
+        Key: ({ public_key: key }) => <code title={key}>…{keyDigits(key)}</code>,
+      }}
+    />
   )
 }
 
-const columns = [
-  'Name',
-  'Zone',
-  { name: 'Records', look: 'number' },
-  { name: 'Size', look: 'number' },
-  'Last write',
-  'Key',
-] as const
-
-function AgentRow({ agent }: { agent: StatusPage['statuses'][number] }) {
+function AgentLink({ agent }: { agent: string }) {
   return (
-    <CardRow
-      head={
-        <a class="whole" href={agentLink(agent.agent_id)}>
-          {agent.agent_id}
-        </a>
-      }
-    >
-      <CardCell name="Zone">
-        <span class="zone" title={zoneMeanings[agent.zone]}>
-          {agent.zone}
-        </span>
-      </CardCell>
-      <CardCell name="Records" isNumber>
-        {countText(agent.record_count)}
-      </CardCell>
-      <CardCell name="Size" isNumber>
-        {bytesText(agent.bytes)}
-      </CardCell>
-      <CardCell name="Last write">
-        <Time ms={msOf(agent.timestamp_hlc)} />
-      </CardCell>
-      <CardCell name="Key">
-        <code title={agent.public_key}>…{keyDigits(agent.public_key)}</code>
-      </CardCell>
-    </CardRow>
+    <a class="whole" href={agentLink(agent)}>
+      {agent}
+    </a>
   )
 }

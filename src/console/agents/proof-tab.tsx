@@ -1,10 +1,12 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { fileName, saveFile } from '../parts/download.js'
 import { explain } from '../parts/explain.js'
 import { ExportDialog } from '../parts/export-dialog.js'
+import { Problem } from '../parts/field.js'
 import { counted, countText } from '../parts/format.js'
-import { Result, type Verdict } from '../parts/result.js'
+import { useChange, useTask } from '../parts/load.js'
+import { ProgressLine, Result, type Verdict } from '../parts/result.js'
 import { Time } from '../parts/texts.js'
 import { type StrandVerdict, checkStrand } from '../parts/proof/check-strand.js'
 import { Findings } from '../parts/proof/findings.js'
@@ -26,6 +28,7 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
   // With another key than then, the old check says nothing about the key.
   const usable = kept !== undefined && kept.trusted === publicKey ? kept : undefined
   const isBusy = progress !== undefined
+  const found = verdict?.found
   return (
     <div class="proof">
       <p class="lead">This browser reads the strand and checks every hash, link and signature itself.</p>
@@ -58,9 +61,16 @@ export function ProofTab({ service, status }: { service: ServiceClient; status: 
           )}
         </div>
       </form>
-      {progress !== undefined && <ProgressLine progress={progress} />}
+      {progress !== undefined && (
+        <ProgressLine name="Records checked" done={progress.records} of={progress.of}>
+          {countText(progress.records)} of {progress.of === 0 ? '…' : countText(progress.of)},{' '}
+          {countText(Math.round(progress.perSecond))} a second
+        </ProgressLine>
+      )}
       <Result verdict={verdict?.shown}>
-        {verdict?.found?.ok === true && <StrandFindings found={verdict.found} />}
+        {found?.ok === true && (
+          <Findings found={found.found} isKeyTrusted={found.kept.trusted !== ''} since={found.since} />
+        )}
       </Result>
       <Downloads service={service} status={status} />
     </div>
@@ -106,12 +116,9 @@ function useStrandCheck(service: ServiceClient, { agent_id: agent, strand }: Age
   const [verdict, setVerdict] = useState<{ shown: Verdict; found: StrandVerdict | undefined } | undefined>(
     undefined,
   )
-  const running = useRef<AbortController | undefined>(undefined)
-  useEffect(() => () => running.current?.abort(), [])
+  const { begin, stop } = useTask()
   const verify = async (trusted: string, from: KeptCheck | undefined): Promise<void> => {
-    const controller = new AbortController()
-    const { signal } = controller
-    running.current = controller
+    const signal = begin()
     setVerdict(undefined)
     setProgress({ records: 0, of: 0, perSecond: 0 })
     const startedAtMs = performance.now()
@@ -133,7 +140,7 @@ function useStrandCheck(service: ServiceClient, { agent_id: agent, strand }: Age
     }
     setProgress(undefined)
   }
-  return { kept, progress, verdict, verify, cancel: () => running.current?.abort() }
+  return { kept, progress, verdict, verify, cancel: stop }
 }
 
 function verdictOf(agent: string, found: StrandVerdict): Verdict {
@@ -149,33 +156,12 @@ function verdictOf(agent: string, found: StrandVerdict): Verdict {
   return { ok: true, text }
 }
 
-function StrandFindings({ found }: { found: Extract<StrandVerdict, { ok: true }> }) {
-  return <Findings found={found.found} isKeyTrusted={found.kept.trusted !== ''} since={found.since} />
-}
-
-function ProgressLine({ progress: { records, of, perSecond } }: { progress: Progress }) {
-  return (
-    <div class="progress">
-      <progress aria-label="Records checked" max={Math.max(1, of)} value={records} />
-      <p class="muted">
-        {countText(records)} of {of === 0 ? '…' : countText(of)}, {countText(Math.round(perSecond))} a second
-      </p>
-    </div>
-  )
-}
-
 function Downloads({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
   const { agent_id: agent } = status
   const [isExporting, setExporting] = useState(false)
-  const [problem, setProblem] = useState<string | undefined>(undefined)
-  const saveCheckpoint = async (): Promise<void> => {
-    try {
-      saveFile(`${fileName(agent)}-checkpoint.txt`, await service.checkpoint(agent))
-      setProblem(undefined)
-    } catch (error) {
-      setProblem(explain(error))
-    }
-  }
+  const { problem, run } = useChange()
+  const saveCheckpoint = async (): Promise<void> =>
+    saveFile(`${fileName(agent)}-checkpoint.txt`, await service.checkpoint(agent))
   return (
     <section>
       <h2>To check elsewhere</h2>
@@ -187,15 +173,11 @@ function Downloads({ service, status }: { service: ServiceClient; status: AgentS
         <button type="button" onClick={() => setExporting(true)}>
           Download an export
         </button>
-        <button type="button" onClick={() => void saveCheckpoint()}>
+        <button type="button" onClick={() => void run(saveCheckpoint)}>
           Download a checkpoint
         </button>
       </div>
-      {problem !== undefined && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
       {isExporting && <ExportDialog service={service} status={status} close={() => setExporting(false)} />}
     </section>
   )

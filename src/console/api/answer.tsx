@@ -1,7 +1,6 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { CodePanel } from './code.js'
 import type { Reading } from './send.js'
-import { statusClass } from './status.js'
 
 /** What came back, while it comes. */
 export function AnswerOf({ reading }: { reading: Reading | undefined }) {
@@ -71,4 +70,13 @@ function Headers({ headers }: { headers: readonly [string, string][] }) {
       </dl>
     </details>
   )
+}
+
+/** Whether a status, or its class as `2XX`, says that the request was carried out. */
+export const isGood = (status: string): boolean => status.startsWith('2')
+
+/** How the number of a status is shown. */
+export function statusClass(status: string): string {
+  if (isGood(status)) return 'good'
+  return status.startsWith('5') ? 'broken' : 'wrong'
 }

@@ -1,12 +1,11 @@
 import { useComputed } from '@preact/signals'
 import { useLayoutEffect, useMemo, useState } from 'preact/hooks'
-import { useLoaded } from '../parts/load.js'
-import { Failure, Loading } from '../parts/texts.js'
+import { Read, useLoaded } from '../parts/load.js'
 import { serviceUrl } from '../parts/service-url.js'
 import { Bar } from './bar.js'
 import { Prose } from './code.js'
 import { Contents } from './contents.js'
-import { Api } from './context.js'
+import { Api, fits, isSearching, searched } from './context.js'
 import {
   type ApiDocument,
   groupsOf,
@@ -17,13 +16,12 @@ import {
 } from './document.js'
 import { OperationView } from './operation-view.js'
 import { PlainTable } from './schema-table.js'
-import { fits, isSearching, searched } from './search.js'
 
 /** The whole interface of this server on one page, read from its OpenAPI document. */
 export function ApiPage() {
-  const { loaded, reload } = useLoaded('', readDocument)
+  const read = useLoaded('', readDocument)
   const [isMenuOpen, setMenuOpen] = useState(false)
-  const api = loaded.value
+  const api = read.loaded.value
   const operations = useMemo(() => (api === undefined ? [] : operationsOf(api)), [api])
   const groups = useMemo(() => (api === undefined ? [] : groupsOf(api, operations)), [api])
   return (
@@ -35,13 +33,13 @@ export function ApiPage() {
       <div class="shell">
         <Contents groups={groups} isOpen={isMenuOpen} close={() => setMenuOpen(false)} />
         <main id="content" tabIndex={-1}>
-          {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
-          {loaded.kind === 'loading' && <Loading what="the document" />}
-          {api !== undefined && (
-            <Api.Provider value={api}>
-              <Whole api={api} operations={operations} groups={groups} />
-            </Api.Provider>
-          )}
+          <Read of={read} what="the document">
+            {(value) => (
+              <Api.Provider value={value}>
+                <Whole api={value} operations={operations} groups={groups} />
+              </Api.Provider>
+            )}
+          </Read>
         </main>
       </div>
     </>

@@ -1,8 +1,7 @@
 import { useEffect, useRef } from 'preact/hooks'
-import { AppearanceSwitch } from '../shell/appearance-switch.js'
+import { AppearanceSwitch } from '../shell/appearance.js'
 import { Mark } from '../shell/mark.js'
-import { apiKey } from './context.js'
-import { searched } from './search.js'
+import { apiKey, searched } from './context.js'
 
 /** The bar of the page: where one is, the search, the key. */
 export function Bar(props: {

@@ -1,5 +1,4 @@
-import type { ComponentChildren } from 'preact'
-import type { Ref } from 'preact'
+import type { ComponentChildren, Ref } from 'preact'
 import { CopyButton } from '../parts/texts.js'
 
 /** The little Markdown that descriptions use: code between backticks. */

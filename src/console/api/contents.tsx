@@ -2,7 +2,7 @@ import { signal, useComputed } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Operation, OperationGroup } from './document.js'
-import { fits, isSearching } from './search.js'
+import { fits, isSearching } from './context.js'
 
 /** The part of the page that is being read. */
 const reading = signal('')

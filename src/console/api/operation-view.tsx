@@ -1,15 +1,13 @@
 import { useComputed } from '@preact/signals'
 import { useContext } from 'preact/hooks'
 import { CodePanel, Prose } from './code.js'
-import { Api } from './context.js'
+import { Api, fits } from './context.js'
 import type { Media, Operation, ResponseOf } from './document.js'
-import { useOpened } from './opened.js'
+import { useOpened, RequestPanels } from './try-form.js'
 import { pretty } from './request.js'
-import { RequestPanels } from './request-panels.js'
 import { SchemaReader } from './schema.js'
 import { PlainTable, RowsTable, SchemaTable } from './schema-table.js'
-import { fits } from './search.js'
-import { isGood, statusClass } from './status.js'
+import { isGood, statusClass } from './answer.js'
 
 /** One operation: what it is, what it takes and answers, and a form that sends it. */
 export function OperationView({ operation }: { operation: Operation }) {

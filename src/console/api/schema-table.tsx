@@ -1,5 +1,4 @@
-import type { ComponentChildren } from 'preact'
-import { Fragment } from 'preact'
+import { type ComponentChildren, Fragment } from 'preact'
 import { Prose } from './code.js'
 import type { Schema } from './document.js'
 import type { MemberRow, Note, SchemaReader, SchemaRow } from './schema.js'

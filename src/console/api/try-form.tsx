@@ -1,9 +1,19 @@
-import { useContext, useEffect, useRef, useState } from 'preact/hooks'
+import type { TargetedToggleEvent } from 'preact'
+import { useContext, useState } from 'preact/hooks'
+import { useTask } from '../parts/load.js'
 import { AnswerOf } from './answer.js'
+import { CodePanel } from './code.js'
 import { Api, apiKey } from './context.js'
 import { follow, type Operation, type Parameter } from './document.js'
-import { useOpened } from './opened.js'
-import { addressOf, headersOf, needsKey, type RequestDraft } from './request.js'
+import {
+  addressOf,
+  headersOf,
+  needsKey,
+  type RequestDraft,
+  choicesOf,
+  curlText,
+  firstDraft,
+} from './request.js'
 import { read, type Reading, type SentRequest } from './send.js'
 
 /** What the form of an operation is about. */
@@ -14,7 +24,7 @@ interface Form {
 }
 
 /** The form that sends a real request, and what came back. */
-export function TryForm(form: Form) {
+function TryForm(form: Form) {
   const { wasOpen, onToggle } = useOpened(false)
   return (
     <details class="try" onToggle={onToggle}>
@@ -26,14 +36,11 @@ export function TryForm(form: Form) {
 
 function OpenForm({ operation, draft, change }: Form) {
   const [reading, setReading] = useState<Reading | undefined>()
-  const aborter = useRef<AbortController>(undefined)
-  useEffect(() => () => aborter.current?.abort(), [])
+  const { begin, stop } = useTask()
   const isUnderWay = reading !== undefined && !reading.isEnded
   const send = (event: Event): void => {
     event.preventDefault()
-    const controller = new AbortController()
-    aborter.current = controller
-    void read(sent(operation, draft), { signal: controller.signal, tell: setReading })
+    void read(sent(operation, draft), { signal: begin(), tell: setReading })
   }
   return (
     <>
@@ -60,7 +67,7 @@ function OpenForm({ operation, draft, change }: Form) {
             Send
           </button>
           {isUnderWay && (
-            <button type="button" onClick={() => aborter.current?.abort()}>
+            <button type="button" onClick={stop}>
               Stop
             </button>
           )}
@@ -136,5 +143,44 @@ function BodyField({ operation, draft, change }: Form) {
         onInput={(event) => change({ ...draft, body: event.currentTarget.value })}
       />
     </div>
+  )
+}
+
+/** Whether something was ever open. What nobody opens is not made: a page of a hundred operations has much of it. */
+export function useOpened(isOpen: boolean) {
+  const [wasOpen, setOpened] = useState(isOpen)
+  const onToggle = ({ currentTarget }: TargetedToggleEvent<HTMLDetailsElement>): void => {
+    if (currentTarget.open) setOpened(true)
+  }
+  return { wasOpen, onToggle }
+}
+
+/** A request of an operation: as a curl line, and as a form that sends it. They show the same request. */
+export function RequestPanels({ operation }: { operation: Operation }) {
+  const [draft, setDraft] = useState(() => firstDraft(operation))
+  const choices = choicesOf(operation)
+  const choose = (place: number): void => {
+    const choice = choices[place]
+    setDraft({ ...draft, choice, body: choice?.text ?? '' })
+  }
+  return (
+    <>
+      <CodePanel heading="curl" name="The request as a curl line" text={curlText(operation, draft)}>
+        {choices.length > 1 && (
+          <select
+            class="choice"
+            aria-label="Example"
+            onChange={(event) => choose(Number(event.currentTarget.value))}
+          >
+            {choices.map(({ label }, place) => (
+              <option key={label} value={place}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </CodePanel>
+      <TryForm operation={operation} draft={draft} change={setDraft} />
+    </>
   )
 }

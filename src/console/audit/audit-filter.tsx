@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
-import { Choice } from '../parts/choice.js'
-import { msOfField } from '../agents/records/filter.js'
-import { Moment } from '../agents/records/filter-form.js'
 import { authMeanings, serverAudit, serverMeanings, type AuditFilter } from '../parts/audit-events.js'
+import { Choice, Field, Moment } from '../parts/field.js'
+import { msOfField } from '../parts/format.js'
 
 const periods = {
   day: 'Last 24 hours',
@@ -58,16 +57,12 @@ export function AuditFilters(props: {
                 set({ ...filter, outcome })
               }}
             />
-            <label class="field">
-              User id or e-mail HMAC
-              <input
-                type="search"
-                autocomplete="off"
-                spellcheck={false}
-                value={filter.user}
-                onInput={(event) => set({ ...filter, user: event.currentTarget.value.trim() })}
-              />
-            </label>
+            <Field
+              type="search"
+              name="User id or e-mail HMAC"
+              value={filter.user}
+              set={(user) => set({ ...filter, user: user.trim() })}
+            />
           </>
         )}
       </div>

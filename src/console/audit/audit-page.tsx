@@ -1,10 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { AgentStatusResponse } from '../../client/index.js'
-import { NotFoundError } from '../../client/index.js'
+import { type AgentStatusResponse, NotFoundError } from '../../client/index.js'
 import { CursorPages } from '../parts/pages.js'
-import { explain } from '../parts/explain.js'
-import { type Loaded, useLoaded } from '../parts/load.js'
-import { Empty, Failure, Loading } from '../parts/texts.js'
+import { Read, useChange, useLoaded } from '../parts/load.js'
+import { Empty, Loading } from '../parts/texts.js'
 import { ExportDialog } from '../parts/export-dialog.js'
 import { RecordDrawer } from '../parts/records/record-drawer.js'
 import { agentLink, auditLink, type Route } from '../route.js'
@@ -12,6 +10,7 @@ import { type SignedIn, may } from '../parts/session.js'
 import {
   type AuditFilter,
   type AuditRows,
+  type SeqSpan,
   auditAgentOf,
   auditQuery,
   readAudit,
@@ -19,7 +18,7 @@ import {
   seqsOfSpan,
   serverAudit,
 } from '../parts/audit-events.js'
-import { Choice } from '../parts/choice.js'
+import { Choice, Problem } from '../parts/field.js'
 import { AuditFilters, firstFilter } from './audit-filter.js'
 import { AuditTable } from '../parts/audit-table.js'
 import { FailuresPlot } from './failures-plot.js'
@@ -58,7 +57,6 @@ function Strands(props: { session: SignedIn; route: AuditRoute; defaultAgent: st
   const strand = useLoaded<AgentStatusResponse | undefined>(agent, (signal) =>
     service.agent(agent).status({ signal }).catch(absent),
   )
-  const { loaded } = strand
   return (
     <>
       <div class="tools">
@@ -71,12 +69,15 @@ function Strands(props: { session: SignedIn; route: AuditRoute; defaultAgent: st
           }}
         />
       </div>
-      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={strand.reload} />}
-      {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the strand" />}
-      {loaded.kind === 'loaded' && loaded.value === undefined && <NoStrand agent={agent} />}
-      {loaded.value !== undefined && (
-        <AuditOf key={agent} session={session} status={loaded.value} seq={route.seq} reload={strand.reload} />
-      )}
+      <Read of={strand} what="the strand">
+        {(status) =>
+          status === undefined ? (
+            <NoStrand agent={agent} />
+          ) : (
+            <AuditOf key={agent} session={session} status={status} seq={route.seq} reload={strand.reload} />
+          )
+        }
+      </Read>
     </>
   )
 }
@@ -181,7 +182,17 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
           Check the whole strand
         </a>
       </div>
-      <Rows loaded={page.loaded} agent={agent} retry={page.reload} />
+      <Read of={page} what="audit records">
+        {({ rows }) =>
+          rows.length === 0 ? (
+            <Empty title="No audit record fits">
+              Choose a longer time or all events. Users leave records here once they register or sign in.
+            </Empty>
+          ) : (
+            <AuditTable name={`Audit records of ${agent}`} rows={rows} linkTo={linkTo} />
+          )
+        }
+      </Read>
       <CursorPages cursors={cursors} set={setCursors} next={page.loaded.value?.next} />
       {seq !== undefined && (
         <RecordDrawer
@@ -197,25 +208,6 @@ function AuditOf({ session: { service }, status, seq, reload }: AuditOfProps) {
   )
 }
 
-function Rows({ loaded, agent, retry }: { loaded: Loaded<AuditRows>; agent: string; retry: () => void }) {
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
-  if (loaded.value === undefined) return <Loading what="audit records" />
-  const { rows } = loaded.value
-  if (rows.length === 0) {
-    return (
-      <Empty title="No audit record fits">
-        Choose a longer time or all events. Users leave records here once they register or sign in.
-      </Empty>
-    )
-  }
-  return <AuditTable name={`Audit records of ${agent}`} rows={rows} linkTo={(to) => auditLink(agent, to)} />
-}
-
-type ExportState =
-  | { kind: 'closed' | 'looking' | 'empty' }
-  | { kind: 'open'; range: { from: number; to: number } }
-  | { kind: 'failed'; message: string }
-
 /** Exports what the strand has in the chosen time: all of its records, of any type, with a checkpoint. */
 function ExportRange(props: {
   service: SignedIn['service']
@@ -223,30 +215,19 @@ function ExportRange(props: {
   filter: AuditFilter
 }) {
   const { service, status, filter } = props
-  const [state, setState] = useState<ExportState>({ kind: 'closed' })
-  const open = async (): Promise<void> => {
-    setState({ kind: 'looking' })
-    try {
-      const range = await seqsOfSpan(service, status.agent_id, filter.span)
-      setState(range === undefined ? { kind: 'empty' } : { kind: 'open', range })
-    } catch (error) {
-      setState({ kind: 'failed', message: explain(error) })
-    }
-  }
+  const [range, setRange] = useState<SeqSpan | 'empty' | undefined>(undefined)
+  const { isBusy, problem, run } = useChange()
+  const open = async (): Promise<void> =>
+    setRange((await seqsOfSpan(service, status.agent_id, filter.span)) ?? 'empty')
   return (
     <>
-      <button type="button" disabled={state.kind === 'looking'} onClick={() => void open()}>
+      <button type="button" disabled={isBusy} onClick={() => void run(open)}>
         Export this time
       </button>
-      {state.kind === 'empty' && <span role="status">There is no record in this time.</span>}
-      {state.kind === 'failed' && <Failure message={state.message} />}
-      {state.kind === 'open' && (
-        <ExportDialog
-          service={service}
-          status={status}
-          range={state.range}
-          close={() => setState({ kind: 'closed' })}
-        />
+      {range === 'empty' && <span role="status">There is no record in this time.</span>}
+      <Problem text={problem} />
+      {typeof range === 'object' && (
+        <ExportDialog service={service} status={status} range={range} close={() => setRange(undefined)} />
       )}
     </>
   )

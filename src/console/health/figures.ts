@@ -1,5 +1,12 @@
 import { countText, bytesText } from '../parts/format.js'
-import { grownBy, type HistogramName, type MetricName, type Reading } from '../parts/metrics.js'
+import {
+  grown,
+  grownBy,
+  type HistogramName,
+  type MetricName,
+  perSec,
+  type Reading,
+} from '../parts/metrics.js'
 
 /** Something that is plotted: one line, or one for each label. */
 export interface Figure {
@@ -98,17 +105,6 @@ export function slowest(name: HistogramName, now: Reading, before: Reading): num
 
 function one(value: number | undefined): ReadonlyMap<string, number> {
   return value === undefined ? new Map() : new Map([['', value]])
-}
-
-/** How much a counter grows a second; undefined where it is not measured. */
-export function perSec(name: MetricName, now: Reading, before: Reading): number | undefined {
-  const count = grown(name, now, before)
-  return count === undefined ? undefined : (count * 1_000) / (now.atMs - before.atMs)
-}
-
-function grown(name: MetricName, now: Reading, before: Reading): number | undefined {
-  const [last, first] = [now.total(name), before.total(name)]
-  return last === undefined || first === undefined ? undefined : grownBy(first, last)
 }
 
 /** Of each commit; undefined where there was none. */

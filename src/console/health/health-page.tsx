@@ -1,4 +1,4 @@
-import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
+import { CardTable } from '../parts/card-table.js'
 import { Empty, Failure, Loading } from '../parts/texts.js'
 import { seesServer, type SignedIn } from '../parts/session.js'
 import { type Figure, figures } from './figures.js'
@@ -62,37 +62,27 @@ function rowOf(figure: Figure, readings: readonly Reading[]): FigureRow {
   return { figure, points, labels }
 }
 
-const columns = [
-  'Figure',
-  ...['Now', 'Least', 'Mean', 'Most'].map((name) => ({ name, look: 'number' as const })),
-]
-
 function FigureTable({ rows }: { rows: readonly FigureRow[] }) {
+  const lines = rows.flatMap(({ figure: { name, text }, points, labels }) =>
+    labels.map((label) => {
+      const values = points.flatMap((point) => point.values.get(label) ?? [])
+      const now = points.at(-1)?.values.get(label)
+      return { name: label === '' ? name : `${name}: ${label}`, text, values, now }
+    }),
+  )
   return (
-    <CardTable name="Figures of the last five minutes" columns={columns}>
-      {rows.flatMap(({ figure: { name, text }, points, labels }) =>
-        labels.map((label) => {
-          const values = points.flatMap((point) => point.values.get(label) ?? [])
-          const now = points.at(-1)?.values.get(label)
-          const mean = values.reduce((sum, value) => sum + value, 0) / values.length
-          return (
-            <CardRow key={`${name} ${label}`} head={label === '' ? name : `${name}: ${label}`}>
-              <CardCell name="Now" isNumber>
-                {now === undefined ? '–' : text(now)}
-              </CardCell>
-              <CardCell name="Least" isNumber>
-                {text(Math.min(...values))}
-              </CardCell>
-              <CardCell name="Mean" isNumber>
-                {text(mean)}
-              </CardCell>
-              <CardCell name="Most" isNumber>
-                {text(Math.max(...values))}
-              </CardCell>
-            </CardRow>
-          )
-        }),
-      )}
-    </CardTable>
+    <CardTable
+      name="Figures of the last five minutes"
+      rows={lines}
+      keyOf={({ name }) => name}
+      head={['Figure', ({ name }) => name]}
+      numbers={['Now', 'Least', 'Mean', 'Most']}
+      cells={{
+        Now: ({ now, text }) => (now === undefined ? '–' : text(now)),
+        Least: ({ values, text }) => text(Math.min(...values)),
+        Mean: ({ values, text }) => text(values.reduce((sum, value) => sum + value, 0) / values.length),
+        Most: ({ values, text }) => text(Math.max(...values)),
+      }}
+    />
   )
 }

@@ -2,7 +2,6 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { timeText } from '../parts/format.js'
 import { appearance } from '../shell/appearance.js'
 import { LineChart, LOOKS, type Point } from './line-chart.js'
-import { useSystemIsDark } from './system-is-dark.js'
 
 /** The last five minutes of a figure as lines; what the pointer is at is said below. All numbers are in the table. */
 export function LinePlot(props: {
@@ -51,4 +50,16 @@ export function LinePlot(props: {
       </ul>
     </figure>
   )
+}
+
+/** Whether the system prefers dark, now and whenever that changes. */
+function useSystemIsDark(): boolean {
+  const query = matchMedia('(prefers-color-scheme: dark)')
+  const [isDark, setDark] = useState(query.matches)
+  useEffect(() => {
+    const follow = (event: MediaQueryListEvent): void => setDark(event.matches)
+    query.addEventListener('change', follow)
+    return () => query.removeEventListener('change', follow)
+  }, [])
+  return isDark
 }

@@ -1,12 +1,11 @@
-import type { ServiceClient } from '../../client/index.js'
 import { useEffect, useRef } from 'preact/hooks'
+import type { ServiceClient, ServerInfoResponse } from '../../client/index.js'
+import { Read, useLoaded } from '../parts/load.js'
 import { useMetrics } from '../parts/metrics-watch.js'
-import { type Loaded, useLoaded } from '../parts/load.js'
 import { useNow } from '../parts/now.js'
-import { Empty, Failure, Loading } from '../parts/texts.js'
 import { may, seesServer, type SignedIn } from '../parts/session.js'
+import { Empty, Failure, Time } from '../parts/texts.js'
 import { whoText } from '../parts/words.js'
-import { ClusterMembers } from './cluster-members.js'
 import { NewestRecords } from './newest-records.js'
 import { type Overview, readOverview } from './read-overview.js'
 import { ownTiles, serverTiles, type Tile } from './tiles.js'
@@ -18,8 +17,8 @@ const READ_EVERY_MS = 30_000
 /** How things are: what there is, what happens, and what somebody should look at. */
 export function HomePage({ session }: { session: SignedIn }) {
   const { service, who } = session
-  const { loaded, reload } = useLoaded<Overview>('home', (signal) => readOverview(service, who, signal))
-  useEvery(READ_EVERY_MS, reload)
+  const read = useLoaded<Overview>('home', (signal) => readOverview(service, who, signal))
+  useEvery(READ_EVERY_MS, read.reload)
   const seesNothing = !may(who, 'records:read') && !may(who, 'proposals:decide')
   return (
     <div class="page">
@@ -36,23 +35,25 @@ export function HomePage({ session }: { session: SignedIn }) {
             : 'Agents and records need records:read, proposals need proposals:decide.'}
         </Empty>
       ) : (
-        <Overall session={session} loaded={loaded} reload={reload} />
+        <Read of={read} what="how things are">
+          {(overview) => <Overall session={session} overview={overview} />}
+        </Read>
       )}
     </div>
   )
 }
 
-function Overall(props: { session: SignedIn; loaded: Loaded<Overview>; reload: () => void }) {
-  const { session, loaded, reload } = props
+function Overall({ session, overview }: { session: SignedIn; overview: Overview }) {
   const { service, who } = session
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={reload} />
-  const { value } = loaded
-  if (value === undefined) return <Loading what="how things are" />
-  const { reached } = value
+  const { reached } = overview
   return (
     <>
-      {seesServer(who) ? <OfServer service={service} overview={value} /> : <Tiles tiles={ownTiles(value)} />}
-      {reached !== undefined && <WhereToGo session={session} isNew={isNew(value)} />}
+      {seesServer(who) ? (
+        <OfServer service={service} overview={overview} />
+      ) : (
+        <Tiles tiles={ownTiles(overview)} />
+      )}
+      {reached !== undefined && <WhereToGo session={session} isNew={isNew(overview)} />}
       {reached !== undefined && <NewestRecords session={session} reached={reached} />}
     </>
   )
@@ -140,4 +141,37 @@ function useEvery(ms: number, act: () => void): void {
       document.removeEventListener('visibilitychange', look)
     }
   }, [ms, act])
+}
+
+type Cluster = NonNullable<ServerInfoResponse['cluster']>
+
+/** The nodes of a cluster: which shards each owns, of which it has copies, and how far these are behind. */
+function ClusterMembers({ cluster }: { cluster: Cluster }) {
+  const name = 'Nodes of the cluster'
+  return (
+    <section>
+      <h2>{name}</h2>
+      <ul aria-label={name}>
+        {cluster.members.map((member) => (
+          <li key={member.node}>
+            <strong>{member.node}</strong> at {member.address} <Doing member={member} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+function Doing({ member }: { member: Cluster['members'][number] }) {
+  const { serves_since_ms: since, owned_shards: owned, held_shards: held, lag_secs: lag } = member
+  const copies = held.length - owned.length
+  const behind = lag === null ? '' : `, ${lag.toFixed(1)} s behind`
+  const kept = copies === 0 ? behind : `, copies of ${copies}${behind}`
+  if (since === null) return <>stands by{kept}</>
+  return (
+    <>
+      serves {owned.length === 1 ? 'shard' : 'shards'} {owned.join(', ')} since <Time ms={since} />
+      {kept}
+    </>
+  )
 }

@@ -1,7 +1,7 @@
 import type { Reached } from '../parts/reached.js'
-import { useLoaded } from '../parts/load.js'
-import { Empty, Failure, Loading } from '../parts/texts.js'
-import { Row, useTail } from '../parts/records/tail-rows.js'
+import { Read, useLoaded } from '../parts/load.js'
+import { Empty, Failure } from '../parts/texts.js'
+import { TailRow, useTail } from '../parts/records/tail-rows.js'
 import type { SignedIn } from '../parts/session.js'
 import { type EarlierRow, readNewest, ROWS_SHOWN } from './read-overview.js'
 
@@ -11,26 +11,26 @@ const AGENTS_MAX = 1_000
 /** The last records of all agents that the key reaches, as they come. */
 export function NewestRecords({ session, reached }: { session: SignedIn; reached: Reached }) {
   const { service, who } = session
-  const { loaded, reload } = useLoaded('newest', (signal) => readNewest(service, reached, signal))
+  const read = useLoaded('newest', (signal) => readNewest(service, reached, signal))
   return (
     <section class="newest">
       <div class="section-head">
         <h2>Last records</h2>
         <a href="#/live">All as they come</a>
       </div>
-      {loaded.kind === 'failed' ? (
-        <Failure message={loaded.message} retry={reload} />
-      ) : loaded.value === undefined ? (
-        <Loading what="the last records" />
-      ) : reached.statuses.length === 0 ? (
-        <Empty title="None of this key’s agents is there yet">The first write makes one.</Empty>
-      ) : (
-        <Rows
-          session={session}
-          earlier={loaded.value}
-          agents={who.agents.length === 0 ? undefined : namesOf(reached)}
-        />
-      )}
+      <Read of={read} what="the last records">
+        {(earlier) =>
+          reached.statuses.length === 0 ? (
+            <Empty title="None of this key’s agents is there yet">The first write makes one.</Empty>
+          ) : (
+            <Rows
+              session={session}
+              earlier={earlier}
+              agents={who.agents.length === 0 ? undefined : namesOf(reached)}
+            />
+          )
+        }
+      </Read>
     </section>
   )
 }
@@ -63,7 +63,7 @@ function Rows(props: {
         tabIndex={0}
       >
         {rows.map((row) => (
-          <Row key={nameOf(row)} row={row} isPretty={false} ofMany />
+          <TailRow key={nameOf(row)} row={row} isPretty={false} ofMany />
         ))}
       </ol>
     </>

@@ -1,5 +1,4 @@
-import { perSec } from '../health/figures.js'
-import type { Reading } from '../parts/metrics.js'
+import { perSec, type Reading } from '../parts/metrics.js'
 import { bytesText, countText, durationText, timeText } from '../parts/format.js'
 import { AGENTS_COUNTED, type Overview } from './read-overview.js'
 

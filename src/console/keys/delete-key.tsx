@@ -1,67 +1,38 @@
-import { useState } from 'preact/hooks'
 import type { ApiKey } from '../../client/index.js'
-import { Dialog } from '../parts/dialog.js'
-import { explain } from '../parts/explain.js'
+import { Confirm } from '../parts/confirm.js'
 import { counted, keyDigits } from '../parts/format.js'
 import { useLoaded } from '../parts/load.js'
-import { Name } from '../parts/texts.js'
-import { TypedConfirmation } from '../parts/typed.js'
 import type { SignedIn } from '../parts/session.js'
+import { Name } from '../parts/texts.js'
 
 const NAMES_SHOWN = 5
 
 /** Deletes a key, after saying what ends with it and what does not. */
 export function DeleteKey(props: { session: SignedIn; apiKey: ApiKey; done: () => void; close: () => void }) {
   const { session, apiKey, done, close } = props
-  const { service } = session
   const { key_id: id, name } = apiKey
-  const [typed, setTyped] = useState('')
-  const [problem, setProblem] = useState<string | undefined>(undefined)
-  const [isBusy, setBusy] = useState(false)
-  const remove = async (): Promise<void> => {
-    setBusy(true)
-    try {
-      await service.apiKeys.remove(id)
-      close()
-      done()
-    } catch (error) {
-      setProblem(explain(error))
-      setBusy(false)
-    }
-  }
+  const heading = (
+    <>
+      Delete the key “<Name text={name} />”
+    </>
+  )
   return (
-    <Dialog title={`Delete ${name}`} class="dialog" close={close}>
-      <h2>
-        Delete the key “<Name text={name} />”
-      </h2>
+    <Confirm
+      change={{
+        title: `Delete ${name}`,
+        heading,
+        button: 'Delete the key',
+        stop: 'Keep it',
+        confirm: { wanted: keyDigits(id), what: 'the last 8 digits of its id' },
+        apply: () => session.service.apiKeys.remove(id),
+        close(isDeleted) {
+          close()
+          if (isDeleted) done()
+        },
+      }}
+    >
       <WhatEnds session={session} apiKey={apiKey} />
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void remove()
-        }}
-      >
-        <TypedConfirmation
-          wanted={keyDigits(id)}
-          what="the last 8 digits of its id"
-          typed={typed}
-          set={setTyped}
-        />
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <div class="buttons">
-          <button type="submit" class="danger" disabled={isBusy || typed.trim() !== keyDigits(id)}>
-            Delete the key
-          </button>
-          <button type="button" onClick={close}>
-            Keep it
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    </Confirm>
   )
 }
 

@@ -1,17 +1,16 @@
 import { useState } from 'preact/hooks'
-import type { ApiKey } from '../../client/index.js'
-import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
+import type { ApiKey, ServiceClient } from '../../client/index.js'
+import { CardTable } from '../parts/card-table.js'
+import { Field } from '../parts/field.js'
 import { counted, keyDigits } from '../parts/format.js'
-import { type Loaded, useLoaded } from '../parts/load.js'
-import { useNow } from '../parts/now.js'
-import { Pages } from '../parts/pages.js'
-import { principalText } from '../parts/principal.js'
-import { Empty, Failure, Loading, Name, ScopedButton, Time } from '../parts/texts.js'
-import { type SignedIn, may, type WhoAmI } from '../parts/session.js'
-import { scopeMeanings } from '../parts/words.js'
-import { DeleteKey } from './delete-key.js'
+import { type Loaded, Read, useLoaded } from '../parts/load.js'
 import { NewKey } from '../parts/new-key.js'
-import { found, PAGE_KEYS, readKeys, type ReadKeys } from './read-keys.js'
+import { useNow } from '../parts/now.js'
+import { CursorPages } from '../parts/pages.js'
+import { principalText, scopeMeanings } from '../parts/words.js'
+import { type SignedIn, may, type WhoAmI } from '../parts/session.js'
+import { Empty, Name, ScopedButton, Time } from '../parts/texts.js'
+import { DeleteKey } from './delete-key.js'
 
 /** The API keys of the server: who may do what, and until when. */
 export function KeysPage({ session }: { session: SignedIn }) {
@@ -24,10 +23,10 @@ export function KeysPage({ session }: { session: SignedIn }) {
   const cursor = cursors.at(-1)
   const isAllowed = may(who, 'admin:*') && who.agents.length === 0
   const isSearching = search !== ''
-  const { loaded, reload } = useLoaded<ReadKeys | undefined>(
-    isSearching ? 'every key' : (cursor ?? ''),
-    async (signal) => (isAllowed ? readKeys(service, { every: isSearching, cursor, signal }) : undefined),
+  const read = useLoaded<ReadKeys | undefined>(isSearching ? 'every key' : (cursor ?? ''), async (signal) =>
+    isAllowed ? readKeys(service, { every: isSearching, cursor, signal }) : undefined,
   )
+  const { loaded, reload } = read
   return (
     <div class="page">
       <div class="head">
@@ -42,18 +41,17 @@ export function KeysPage({ session }: { session: SignedIn }) {
       </p>
       {isAllowed && <Search search={search} set={setSearch} loaded={loaded} />}
       {isAllowed ? (
-        <Keys loaded={loaded} search={search} who={who} retry={reload} remove={setLeaving} />
+        <Read of={read} what="keys">
+          {(value) =>
+            value !== undefined && <Keys keys={value.keys} search={search} who={who} remove={setLeaving} />
+          }
+        </Read>
       ) : (
         <Empty title="This key may not see other keys">
           Sign in with the root key, or with a key that has <code>admin:*</code> and is not limited to agents.
         </Empty>
       )}
-      <Pages
-        hasBefore={!isSearching && cursors.length > 0}
-        next={loaded.value?.next}
-        goBack={() => setCursors(cursors.slice(0, -1))}
-        goOn={(to) => setCursors([...cursors, to])}
-      />
+      <CursorPages cursors={isSearching ? [] : cursors} set={setCursors} next={loaded.value?.next} />
       {isMaking && <NewKey session={session} made={reload} close={() => setMaking(false)} />}
       {leaving && (
         <DeleteKey session={session} apiKey={leaving} done={reload} close={() => setLeaving(undefined)} />
@@ -71,16 +69,7 @@ function Search(props: {
   const count = loaded.value === undefined ? undefined : found(loaded.value.keys, search).length
   return (
     <div class="tools">
-      <label class="field">
-        Name or id contains
-        <input
-          type="search"
-          autocomplete="off"
-          autocapitalize="none"
-          spellcheck={false}
-          onInput={(event) => set(event.currentTarget.value.trim())}
-        />
-      </label>
+      <Field type="search" name="Name or id contains" set={(typed) => set(typed.trim())} />
       <p class="muted total" role="status">
         {search === '' || count === undefined
           ? ''
@@ -91,16 +80,12 @@ function Search(props: {
 }
 
 function Keys(props: {
-  loaded: Loaded<ReadKeys | undefined>
+  keys: readonly ApiKey[]
   search: string
   who: WhoAmI
-  retry: () => void
   remove: (key: ApiKey) => void
 }) {
-  const { loaded, search, who, retry, remove } = props
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
-  if (loaded.value === undefined) return <Loading what="keys" />
-  const { keys } = loaded.value
+  const { keys, search, who, remove } = props
   const shown = found(keys, search).slice(0, PAGE_KEYS)
   if (shown.length === 0 && search !== '') {
     return (
@@ -119,75 +104,51 @@ function Keys(props: {
   }
   const names = new Map(keys.map(({ key_id: id, name }) => [id, name]))
   return (
-    <CardTable name="Keys" class="keys" columns={columns}>
-      {shown.map((key) => (
-        <KeyRow
-          key={key.key_id}
-          apiKey={key}
-          isOwn={key.key_id === who.principal}
-          maker={names.get(key.made_by)}
-          remove={() => remove(key)}
-        />
-      ))}
-    </CardTable>
+    <CardTable
+      name="Keys"
+      class="keys"
+      rows={shown}
+      keyOf={({ key_id: id }) => id}
+      head={['Name', (key) => <KeyName apiKey={key} isOwn={key.key_id === who.principal} />]}
+      cells={{
+        May: ({ scopes }) => <Words words={scopes} titleOf={(scope) => scopeMeanings[scope]} />,
+        Agents: ({ agents }) =>
+          agents.length === 0 ? 'All' : <Words words={agents} titleOf={() => undefined} />,
+        'Made by': ({ made_by: id }) => <Maker id={id} name={names.get(id)} />,
+        Made: ({ created_at_ms: ms }) => <Time ms={ms} />,
+        'Last used': ({ last_used_at_ms: ms }) =>
+          ms === null ? <span class="muted">Never</span> : <Time ms={ms} />,
+        Expires: ({ expires_at_ms: ms }) => <Expiry ms={ms} />,
+      }}
+      action={[
+        'Delete',
+        (key) => (
+          <button type="button" class="quiet" aria-label={`Delete ${key.name}`} onClick={() => remove(key)}>
+            Delete
+          </button>
+        ),
+      ]}
+    />
   )
 }
 
-const columns = [
-  'Name',
-  'May',
-  'Agents',
-  'Made by',
-  'Made',
-  'Last used',
-  'Expires',
-  { name: 'Delete', look: 'hidden' },
-] as const
-
-function KeyRow(props: { apiKey: ApiKey; isOwn: boolean; maker: string | undefined; remove: () => void }) {
-  const { apiKey, isOwn, maker, remove } = props
-  const { key_id: id, name, scopes, agents, made_by: madeBy } = apiKey
-  const { created_at_ms: createdAtMs, last_used_at_ms: lastUsedAtMs, expires_at_ms: expiresAtMs } = apiKey
+function KeyName({ apiKey: { key_id: id, name }, isOwn }: { apiKey: ApiKey; isOwn: boolean }) {
   return (
-    <CardRow
-      head={
-        <>
-          <span class="key-name">
-            <Name text={name} />
-          </span>
-          <span class="muted">
-            {' '}
-            <code title={id}>…{keyDigits(id)}</code>
-            {isOwn && <span class="badge">this one</span>}
-          </span>
-        </>
-      }
-    >
-      <CardCell name="May">
-        <Words words={scopes} titleOf={(scope) => scopeMeanings[scope]} />
-      </CardCell>
-      <CardCell name="Agents">
-        {agents.length === 0 ? 'All' : <Words words={agents} titleOf={() => undefined} />}
-      </CardCell>
-      <CardCell name="Made by">
-        {maker === undefined ? principalText(madeBy) : <Name text={maker} />}
-      </CardCell>
-      <CardCell name="Made">
-        <Time ms={createdAtMs} />
-      </CardCell>
-      <CardCell name="Last used">
-        {lastUsedAtMs === null ? <span class="muted">Never</span> : <Time ms={lastUsedAtMs} />}
-      </CardCell>
-      <CardCell name="Expires">
-        <Expiry ms={expiresAtMs} />
-      </CardCell>
-      <td role="cell">
-        <button type="button" class="quiet" aria-label={`Delete ${name}`} onClick={remove}>
-          Delete
-        </button>
-      </td>
-    </CardRow>
+    <>
+      <span class="key-name">
+        <Name text={name} />
+      </span>
+      <span class="muted">
+        {' '}
+        <code title={id}>…{keyDigits(id)}</code>
+        {isOwn && <span class="badge">this one</span>}
+      </span>
+    </>
   )
+}
+
+function Maker({ id, name }: { id: string; name: string | undefined }) {
+  return name === undefined ? <>{principalText(id)}</> : <Name text={name} />
 }
 
 function Expiry({ ms }: { ms: number | null }) {
@@ -210,4 +171,33 @@ function Words<W extends string>(props: { words: readonly W[]; titleOf: (word: W
       ))}
     </span>
   )
+}
+
+/** Keys of one page, and the most that a search shows. */
+const PAGE_KEYS = 100
+
+/** Keys, and the cursor of the page behind them. */
+interface ReadKeys {
+  keys: ApiKey[]
+  next: string | undefined
+}
+
+/** One page of keys; for a search every key, of which a server has at most 10,000. */
+async function readKeys(
+  { apiKeys }: ServiceClient,
+  { every, cursor, signal }: { every: boolean; cursor: string | undefined; signal: AbortSignal },
+): Promise<ReadKeys> {
+  if (!every) {
+    const page = await apiKeys.list({ cursor, limit: PAGE_KEYS, signal })
+    return { keys: page.api_keys, next: page.next_cursor ?? undefined }
+  }
+  const keys: ApiKey[] = []
+  for await (const key of apiKeys.listAll({ signal })) keys.push(key)
+  return { keys, next: undefined }
+}
+
+/** The keys whose name, in any case, or id contains a text. */
+function found(keys: readonly ApiKey[], search: string): readonly ApiKey[] {
+  const wanted = search.toLowerCase()
+  return keys.filter(({ name, key_id: id }) => name.toLowerCase().includes(wanted) || id.includes(wanted))
 }

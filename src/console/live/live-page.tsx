@@ -1,9 +1,10 @@
 import { useRef, useState } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
 import { namesReached } from '../parts/reached.js'
+import { Field } from '../parts/field.js'
 import { counted } from '../parts/format.js'
-import { useLoaded } from '../parts/load.js'
-import { Empty, Failure, Loading } from '../parts/texts.js'
+import { Read, useLoaded } from '../parts/load.js'
+import { Empty } from '../parts/texts.js'
 import { TailButtons, TailRows, useTail } from '../parts/records/tail-rows.js'
 import type { Tail } from '../parts/records/tail.js'
 import { liveLink } from '../route.js'
@@ -45,16 +46,22 @@ function mayFollowAll({ who }: Pick<SignedIn, 'who'>): boolean {
 
 /** A key that is limited to agents has to name them. */
 function OfAll({ session: { service, who } }: { session: SignedIn }) {
-  const { loaded, reload } = useLoaded<readonly string[] | undefined>('all', async (signal) =>
+  const read = useLoaded<readonly string[] | undefined>('all', async (signal) =>
     who.agents.length === 0
       ? undefined
       : namesReached(service, who, { prefix: '', most: AGENTS_MAX, signal }),
   )
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={reload} />
-  if (loaded.kind === 'loading') return <Loading what="the names of the agents" />
-  if (loaded.value?.length === 0)
-    return <Empty title="None of this key’s agents is there yet">The first write makes one.</Empty>
-  return <Stream service={service} agents={loaded.value} />
+  return (
+    <Read of={read} what="the names of the agents">
+      {(agents) =>
+        agents?.length === 0 ? (
+          <Empty title="None of this key’s agents is there yet">The first write makes one.</Empty>
+        ) : (
+          <Stream service={service} agents={agents} />
+        )
+      }
+    </Read>
+  )
 }
 
 function Stream({ service, agents }: { service: ServiceClient; agents: readonly string[] | undefined }) {
@@ -83,18 +90,16 @@ function Controls(props: { tail: Tail; isPretty: boolean; setPretty: (isPretty: 
       }}
     >
       <TailButtons tail={tail} isPretty={isPretty} setPretty={setPretty} fieldInput={fieldInput} />
-      <label class="field">
-        Minutes ago
-        <input
-          type="number"
-          min={0}
-          max={1_440}
-          step="any"
-          placeholder="now"
-          value={minutes}
-          onInput={(event) => setMinutes(event.currentTarget.value)}
-        />
-      </label>
+      <Field
+        type="number"
+        name="Minutes ago"
+        min={0}
+        max={1_440}
+        step="any"
+        placeholder="now"
+        value={minutes}
+        set={setMinutes}
+      />
       <button type="submit">Begin there</button>
     </form>
   )
@@ -118,18 +123,14 @@ function Picked({ session: { service, who }, agents }: { session: SignedIn; agen
         if (typed !== '') pick([...agents, typed])
       }}
     >
-      <label class="field">
-        Only the agent
-        <input
-          list="live-agents"
-          placeholder="all"
-          autocomplete="off"
-          spellcheck={false}
-          pattern="[A-Za-z0-9_.:\-]{1,258}"
-          value={typed}
-          onInput={(event) => setTyped(event.currentTarget.value)}
-        />
-      </label>
+      <Field
+        name="Only the agent"
+        list="live-agents"
+        placeholder="all"
+        pattern="[A-Za-z0-9_.:\-]{1,258}"
+        value={typed}
+        set={setTyped}
+      />
       <datalist id="live-agents">
         {(loaded.value ?? []).map((name) => (
           <option key={name} value={name} />

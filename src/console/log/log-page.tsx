@@ -1,19 +1,20 @@
 import { useState } from 'preact/hooks'
 import { ServiceError } from '../../client/index.js'
-import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
+import { CardTable } from '../parts/card-table.js'
 import { saveFile } from '../parts/download.js'
 import { countText } from '../parts/format.js'
-import { type Loaded, useLoaded } from '../parts/load.js'
-import { logAgent } from '../parts/log-agent.js'
+import { Facts } from '../parts/facts.js'
+import { Read, useLoaded } from '../parts/load.js'
 import { Result } from '../parts/result.js'
-import { CopyButton, Empty, Failure, Hash, Key, Loading, Time } from '../parts/texts.js'
+import { CopyButton, Empty, Hash, Key, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import type { SignedIn } from '../parts/session.js'
+import { logAgent } from '../parts/words.js'
 import { type Witnessing, forgetWitnessed, witness } from './witness.js'
 
 /** The log of all strands' heads, which this browser watches. */
 export function LogPage({ session: { service } }: { session: SignedIn }) {
-  const { loaded, reload } = useLoaded<Witnessing | 'none'>('log', (signal) =>
+  const read = useLoaded<Witnessing | 'none'>('log', (signal) =>
     witness(service, { nowMs: Date.now(), signal }).catch(noneWhereOff),
   )
   return (
@@ -24,7 +25,9 @@ export function LogPage({ session: { service } }: { session: SignedIn }) {
         show later that no strand was cut or rewritten since. This browser does: it keeps the checkpoint of
         each visit, and checks that the log has only grown.
       </p>
-      <Found loaded={loaded} reload={reload} />
+      <Read of={read} what="the log">
+        {(found) => <Found found={found} reload={read.reload} />}
+      </Read>
     </div>
   )
 }
@@ -35,17 +38,15 @@ function noneWhereOff(error: unknown): 'none' {
   throw error
 }
 
-function Found({ loaded, reload }: { loaded: Loaded<Witnessing | 'none'>; reload: () => void }) {
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={reload} />
-  if (loaded.value === undefined) return <Loading what="the log" />
-  if (loaded.value === 'none') {
+function Found({ found, reload }: { found: Witnessing | 'none'; reload: () => void }) {
+  if (found === 'none') {
     return (
       <Empty title="This server keeps no log">
         Start it with <code>SERVICE_LOG_INTERVAL_SECS</code> above 0 to have one.
       </Empty>
     )
   }
-  const { verdict, kept, checkpoint } = loaded.value
+  const { verdict, kept, checkpoint } = found
   return (
     <>
       <Result verdict={verdict} />
@@ -114,25 +115,20 @@ function Kept({ kept: { strand, publicKey, visits } }: { kept: NonNullable<Witne
   return (
     <section>
       <h2>Seen by this browser</h2>
-      <dl class="facts">
-        <dt>Strand</dt>
-        <dd>
-          <Hash hex={strand} name="the strand of the log" />
-        </dd>
-        <dt>Key</dt>
-        <dd>
-          <Key hex={publicKey} name="the key of the log" />
-        </dd>
-      </dl>
-      <CardTable name="Visits" columns={['Visit', { name: 'Records', look: 'number' }]}>
-        {visits.map(({ size, atMs }) => (
-          <CardRow key={atMs} head={<Time ms={atMs} />}>
-            <CardCell name="Records" isNumber>
-              {countText(size)}
-            </CardCell>
-          </CardRow>
-        ))}
-      </CardTable>
+      <Facts
+        facts={{
+          Strand: <Hash hex={strand} name="the strand of the log" />,
+          Key: <Key hex={publicKey} name="the key of the log" />,
+        }}
+      />
+      <CardTable
+        name="Visits"
+        rows={visits}
+        keyOf={({ atMs }) => atMs}
+        head={['Visit', ({ atMs }) => <Time ms={atMs} />]}
+        numbers={['Records']}
+        cells={{ Records: ({ size }) => countText(size) }}
+      />
     </section>
   )
 }

@@ -3,8 +3,9 @@ import { requireEd25519, webCryptoJobs } from '../../client/webcrypto.js'
 import { runLater } from '../../proof/job.js'
 import { parseCheckpoint, strandOf, verifyCheckpoint } from '../../proof/note.js'
 import { counted, countText } from '../parts/format.js'
-import { logAgent } from '../parts/log-agent.js'
+import { valueOfJson } from '../parts/json.js'
 import type { Verdict } from '../parts/result.js'
+import { logAgent } from '../parts/words.js'
 import { lasting } from '../storage.js'
 
 /** What this browser has seen of a server's log, the newest first. */
@@ -39,14 +40,9 @@ const SHELF_NAME = 'witnessed'
 
 /** What this browser keeps of the logs of this address. */
 export function readWitnessed(): Witnessed | undefined {
-  const text = lasting.read(SHELF_NAME)
-  try {
-    const value: unknown = text === undefined ? undefined : JSON.parse(text)
-    return isWitnessed(value) ? value : undefined
-  } catch {
-    // The storage is the reader's, who may have changed it.
-    return undefined
-  }
+  // The storage is the reader's, who may have changed it.
+  const value = valueOfJson(lasting.read(SHELF_NAME))
+  return isWitnessed(value) ? value : undefined
 }
 
 function isWitnessed(value: unknown): value is Witnessed {

@@ -1,5 +1,5 @@
 import type { PagedQueryBody, ServiceClient, WhereCondition } from '../../client/index.js'
-import { isoOf } from '../agents/records/filter.js'
+import { isoOf } from './format.js'
 import { type RecordRow, rowOfQuery } from './records/record-row.js'
 
 /** The agent on whose strand the server records actions on itself (docs/FORMAT.md, The audit strand). */
@@ -126,12 +126,18 @@ export async function readFailures(
   return { failures, isCut: false }
 }
 
+/** Seqs from one record to another, both included. */
+export interface SeqSpan {
+  from: number
+  to: number
+}
+
 /** The first and the last record of a strand in a span, of whatever type; undefined where there is none. */
 export async function seqsOfSpan(
   service: ServiceClient,
   agent: string,
   span: Span,
-): Promise<{ from: number; to: number } | undefined> {
+): Promise<SeqSpan | undefined> {
   const body = { ...auditQuery(agent, { span, type: '*', outcome: '', user: '' }), limit: 1 }
   const handle = service.agent<unknown>(agent)
   const [first, last] = await Promise.all([handle.query({ ...body, order: 'asc' }), handle.query(body)])

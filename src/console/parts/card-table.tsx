@@ -1,64 +1,59 @@
 import type { ComponentChildren } from 'preact'
 
-/** A column: its name; one of numbers, which stand at the right; or one whose name is for screen readers alone. */
-export type Column = string | { name: string; look: 'number' | 'hidden' }
+/** The name of a column, and what it shows of a row. */
+export type Column<Row> = readonly [name: string, of: (row: Row) => ComponentChildren]
 
 /** A table of people's things; on a narrow screen each row is a card, and each cell says what it is. */
-export function CardTable(props: {
+export function CardTable<Row>(props: {
   /** Of the table, for screen readers. */
   name: string
-  columns: readonly Column[]
   class?: string
-  children: ComponentChildren
+  rows: readonly Row[]
+  keyOf: (row: Row) => string | number
+  /** What a row is about. */
+  head: Column<Row>
+  cells: Readonly<Record<string, (row: Row) => ComponentChildren>>
+  /** Columns of numbers, which stand at the right. */
+  numbers?: readonly string[]
+  /** What can be done with a row; the name of its column is for screen readers alone. */
+  action?: Column<Row>
 }) {
-  const { name, columns, children } = props
+  const { name, rows, keyOf, head, cells, numbers = [], action } = props
+  const look = (column: string): string => (numbers.includes(column) ? 'number' : '')
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label={name}>
       {/* The roles stay where the style makes cards of the rows. */}
       <table class={`rows cards ${props.class ?? ''}`} role="table" aria-label={name}>
         <thead role="rowgroup">
           <tr role="row">
-            {columns.map((column) => (
-              <Head key={nameOf(column)} column={column} />
+            {[head[0], ...Object.keys(cells)].map((column) => (
+              <th key={column} role="columnheader" scope="col" class={look(column)}>
+                {column}
+              </th>
             ))}
+            {action && (
+              <th role="columnheader" scope="col">
+                <span class="hidden">{action[0]}</span>
+              </th>
+            )}
           </tr>
         </thead>
-        <tbody role="rowgroup">{children}</tbody>
+        <tbody role="rowgroup">
+          {rows.map((row) => (
+            <tr key={keyOf(row)} role="row">
+              <th role="rowheader" scope="row">
+                {head[1](row)}
+              </th>
+              {Object.entries(cells).map(([column, of]) => (
+                <td key={column} role="cell" data-name={column} class={look(column)}>
+                  {of(row)}
+                </td>
+              ))}
+              {action && <td role="cell">{action[1](row)}</td>}
+            </tr>
+          ))}
+        </tbody>
       </table>
     </div>
-  )
-}
-
-function Head({ column }: { column: Column }) {
-  const look = typeof column === 'string' ? undefined : column.look
-  return (
-    <th role="columnheader" scope="col" class={look === 'number' ? 'number' : ''}>
-      {look === 'hidden' ? <span class="hidden">{nameOf(column)}</span> : nameOf(column)}
-    </th>
-  )
-}
-
-function nameOf(column: Column): string {
-  return typeof column === 'string' ? column : column.name
-}
-
-/** A row: what it is about, and its cells. */
-export function CardRow({ head, children }: { head: ComponentChildren; children: ComponentChildren }) {
-  return (
-    <tr role="row">
-      <th role="rowheader" scope="row">
-        {head}
-      </th>
-      {children}
-    </tr>
-  )
-}
-
-/** A cell under the column of that name. */
-export function CardCell(props: { name: string; isNumber?: boolean; children: ComponentChildren }) {
-  return (
-    <td role="cell" data-name={props.name} class={props.isNumber === true ? 'number' : ''}>
-      {props.children}
-    </td>
   )
 }

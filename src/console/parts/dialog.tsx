@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 
 /** The browser's own dialog: it keeps the focus inside, closes on Escape, and gives the focus back. */
 export function Dialog(props: {
@@ -37,19 +37,5 @@ export function Dialog(props: {
     >
       <div class="dialog-inside">{children}</div>
     </dialog>
-  )
-}
-
-/** The end of a dialog, which takes the focus. */
-export function Done({ close }: { close: () => void }) {
-  const button = useRef<HTMLButtonElement>(null)
-  // The button that was pressed last is gone.
-  useEffect(() => button.current?.focus(), [])
-  return (
-    <div class="buttons">
-      <button ref={button} type="button" class="primary" onClick={close}>
-        Done
-      </button>
-    </div>
   )
 }

@@ -1,9 +1,11 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../client/index.js'
 import { Dialog } from './dialog.js'
 import { fileName, gather, saveFile } from './download.js'
 import { explain } from './explain.js'
+import { Field, Tick } from './field.js'
 import { bytesText, countText } from './format.js'
+import { useTask } from './load.js'
 
 type State =
   | { kind: 'idle' }
@@ -25,6 +27,7 @@ export function ExportDialog(props: {
   const [to, setTo] = useState(String(range?.to ?? headSeq))
   const [isPacked, setPacked] = useState(false)
   const { state, save, stop } = useSaving(service, agent)
+  const seq = { type: 'number', required: true, min: 0, max: headSeq, step: 1 } as const
   return (
     <Dialog title="Export" class="dialog" close={close}>
       <h2>Export records of {agent}</h2>
@@ -39,17 +42,12 @@ export function ExportDialog(props: {
         }}
       >
         <div class="filter-line">
-          <SeqField name="First record" value={from} max={headSeq} set={setFrom} />
-          <SeqField name="Last record" value={to} max={headSeq} set={setTo} />
+          <Field {...seq} name="First record" value={from} set={setFrom} />
+          <Field {...seq} name="Last record" value={to} set={setTo} />
         </div>
-        <label class="tick">
-          <input
-            type="checkbox"
-            checked={isPacked}
-            onChange={(event) => setPacked(event.currentTarget.checked)}
-          />
+        <Tick isOn={isPacked} set={setPacked}>
           Compressed (.gz)
-        </label>
+        </Tick>
         {Number(from) > 0 && (
           <p class="muted">
             An export that does not begin at record 0 proves its own links, not what came before.
@@ -77,12 +75,9 @@ interface Saving {
 
 function useSaving(service: ServiceClient, agent: string) {
   const [state, setState] = useState<State>({ kind: 'idle' })
-  const running = useRef<AbortController | undefined>(undefined)
-  useEffect(() => () => running.current?.abort(), [])
+  const { begin, stop } = useTask()
   const save = async ({ from, to, isPacked }: Saving): Promise<void> => {
-    const controller = new AbortController()
-    const { signal } = controller
-    running.current = controller
+    const signal = begin()
     setState({ kind: 'busy', bytes: 0 })
     try {
       const stream = await service.exportStrand({ agent, fromSeq: from, toSeq: to, signal })
@@ -94,7 +89,7 @@ function useSaving(service: ServiceClient, agent: string) {
       setState(signal.aborted ? { kind: 'idle' } : { kind: 'failed', message: explain(error) })
     }
   }
-  return { state, save, stop: () => running.current?.abort() }
+  return { state, save, stop }
 }
 
 /** The DOM's types let a compressor take more than bytes, which no stream of bytes can be piped through. */
@@ -112,24 +107,6 @@ class GzipStream {
       abort: (reason) => writer.abort(reason),
     })
   }
-}
-
-function SeqField(props: { name: string; value: string; max: number; set: (value: string) => void }) {
-  const { name, value, max, set } = props
-  return (
-    <label class="field">
-      {name}
-      <input
-        type="number"
-        required
-        min={0}
-        max={max}
-        step={1}
-        value={value}
-        onInput={(event) => set(event.currentTarget.value)}
-      />
-    </label>
-  )
 }
 
 function stateText(state: State, records: number): string {

@@ -34,6 +34,17 @@ export function timeText(ms: number): string {
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`
 }
 
+/** The moment of a field of type datetime-local; undefined for an empty one. */
+export function msOfField(text: string): number | undefined {
+  const ms = new Date(text).getTime()
+  return text === '' || Number.isNaN(ms) ? undefined : ms
+}
+
+/** A moment as the server reads it, whatever its year: milliseconds before 1973 are taken for seconds, and refused. */
+export function isoOf(ms: number): string {
+  return new Date(ms).toISOString()
+}
+
 /** How long something takes, in the unit that keeps it short. */
 export function durationText(ms: number): string {
   const units = { day: 86_400_000, hour: 3_600_000, minute: 60_000, second: 1_000 }

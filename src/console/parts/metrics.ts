@@ -74,3 +74,15 @@ export class Reading {
 export function grownBy(before: number, now: number): number {
   return now >= before ? now - before : now
 }
+
+/** How much a counter grows a second; undefined where it is not measured. */
+export function perSec(name: MetricName, now: Reading, before: Reading): number | undefined {
+  const count = grown(name, now, before)
+  return count === undefined ? undefined : (count * 1_000) / (now.atMs - before.atMs)
+}
+
+/** How much a counter has grown; undefined where it is not measured. */
+export function grown(name: MetricName, now: Reading, before: Reading): number | undefined {
+  const [last, first] = [now.total(name), before.total(name)]
+  return last === undefined || first === undefined ? undefined : grownBy(first, last)
+}

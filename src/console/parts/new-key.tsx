@@ -1,14 +1,14 @@
 import { useState } from 'preact/hooks'
 import type { ApiKeyMade } from '../../client/index.js'
 import { Dialog } from './dialog.js'
-import { explain } from './explain.js'
+import { proposalLink } from '../route.js'
+import { Field, Problem } from './field.js'
 import { counted } from './format.js'
-import { useLoaded } from './load.js'
-import { Time } from './texts.js'
+import { useChange, useLoaded } from './load.js'
+import { CopyButton, Time } from './texts.js'
 import type { Scope, SignedIn } from './session.js'
 import { scopeMeanings } from './words.js'
-import { MadeKey } from './made-key.js'
-import { countReached, readPatterns } from './key-reached.js'
+import { countReached, readPatterns } from './reached.js'
 
 const DAY_SECS = 86_400
 const NAME_CHARS_MAX = 128
@@ -48,20 +48,13 @@ const emptyDraft: Draft = { name: '', scopes: [], isLimited: false, agents: '', 
 export function NewKey(props: { session: SignedIn; made: () => void; close: () => void }) {
   const { session, close } = props
   const [draft, setDraft] = useState(emptyDraft)
-  const [problem, setProblem] = useState<string | undefined>(undefined)
-  const [isBusy, setBusy] = useState(false)
+  const { isBusy, problem, run } = useChange()
   const [key, setKey] = useState<ApiKeyMade | undefined>(undefined)
   const make = async (): Promise<void> => {
     const body = bodyOf(draft)
-    if ('fault' in body) return setProblem(body.fault)
-    setBusy(true)
-    try {
-      setKey(await session.service.apiKeys.create(body.body))
-      props.made()
-    } catch (error) {
-      setProblem(explain(error))
-      setBusy(false)
-    }
+    if ('fault' in body) throw new Error(body.fault)
+    setKey(await session.service.apiKeys.create(body.body))
+    props.made()
   }
   if (key !== undefined) return <MadeKey made={key} close={close} />
   const set = (change: Partial<Draft>): void => setDraft({ ...draft, ...change })
@@ -71,27 +64,20 @@ export function NewKey(props: { session: SignedIn; made: () => void; close: () =
       <form
         onSubmit={(event) => {
           event.preventDefault()
-          void make()
+          void run(make)
         }}
       >
-        <label class="field">
-          Name
-          <input
-            autocomplete="off"
-            maxLength={NAME_CHARS_MAX}
-            placeholder="Who or what will use it"
-            value={draft.name}
-            onInput={(event) => set({ name: event.currentTarget.value })}
-          />
-        </label>
+        <Field
+          name="Name"
+          maxLength={NAME_CHARS_MAX}
+          placeholder="Who or what will use it"
+          value={draft.name}
+          set={(name) => set({ name })}
+        />
         <Scopes draft={draft} set={set} />
         <Agents session={session} draft={draft} set={set} />
         <ExpiryChoice session={session} draft={draft} set={set} />
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
+        <Problem text={problem} />
         <div class="buttons">
           <button type="submit" class="primary" disabled={isBusy}>
             Make the key
@@ -101,6 +87,44 @@ export function NewKey(props: { session: SignedIn; made: () => void; close: () =
           </button>
         </div>
       </form>
+    </Dialog>
+  )
+}
+
+/** A key that was just made: shown this once, so the dialog closes by its button alone. */
+function MadeKey({ made, close }: { made: ApiKeyMade; close: () => void }) {
+  const [isHeld, setHeld] = useState(false)
+  return (
+    <Dialog title="The new key" class="dialog" close={() => setHeld(true)}>
+      <h2>The key “{made.name}”</h2>
+      {'proposal_id' in made && (
+        <p class="notice warn">
+          <strong>It does not work yet.</strong> It may decide about proposals, so somebody else has to
+          approve it first: a key with <code>admin:*</code> that comes from another key than yours.{' '}
+          <a href={proposalLink(made.proposal_id)}>Look at its proposal</a>
+        </p>
+      )}
+      <p>Keep it now, in a password manager. The server keeps only its hash, and cannot show it again.</p>
+      <div class="shown-once">
+        <label class="field">
+          Key
+          <input
+            class="long-input"
+            readOnly
+            value={made.key}
+            onFocus={(event) => event.currentTarget.select()}
+          />
+        </label>
+        <CopyButton text={made.key} name="the key" />
+      </div>
+      <p class="problem" role="status">
+        {isHeld ? 'It is not shown again once this is closed' : ''}
+      </p>
+      <div class="buttons">
+        <button type="button" class="primary" onClick={close}>
+          I have kept it
+        </button>
+      </div>
     </Dialog>
   )
 }
@@ -176,18 +200,13 @@ function Agents({ session: { service }, draft, set }: PartProps & { session: Sig
         Only these
       </label>
       {isLimited && (
-        <label class="field">
-          Names, or beginnings and *
-          <input
-            class="long-input"
-            placeholder="sensor-*, weather"
-            autocomplete="off"
-            autocapitalize="none"
-            spellcheck={false}
-            value={agents}
-            onInput={(event) => set({ agents: event.currentTarget.value })}
-          />
-        </label>
+        <Field
+          name="Names, or beginnings and *"
+          class="long-input"
+          placeholder="sensor-*, weather"
+          value={agents}
+          set={(typed) => set({ agents: typed })}
+        />
       )}
       <p class="muted" role="status">
         {'fault' in read

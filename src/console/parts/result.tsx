@@ -7,6 +7,26 @@ export interface Verdict {
   text: string
 }
 
+/** How far something long is; `of` is undefined where its size is not known. */
+export function ProgressLine(props: {
+  name: string
+  done: number
+  of: number | undefined
+  children?: ComponentChildren
+}) {
+  const { name, done, of, children } = props
+  return (
+    <div class="progress">
+      {of === undefined ? (
+        <progress aria-label={name} />
+      ) : (
+        <progress aria-label={name} max={Math.max(1, of)} value={done} />
+      )}
+      {children !== undefined && <p class="muted">{children}</p>}
+    </div>
+  )
+}
+
 /** What a check found; read out by screen readers as it comes. */
 export function Result({
   verdict,

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { Proposal } from '../../client/index.js'
-import { operatorWords } from './operators.js'
+import type { Proposal, WhereCondition } from '../../client/index.js'
 import { Quoted } from './texts.js'
 
 /** One rule for users. */
@@ -48,6 +47,18 @@ function policyText({ actions, conditions, types }: Policy): Pick<DiffRow, 'text
 /** The types of records that a rule is about, in words. */
 export function typesText(types: readonly string[] | undefined): string {
   return types === undefined ? 'records of applications' : `type ${types.join(' or ')}`
+}
+
+/** Comparisons, and how the form says them. */
+export const operatorWords: Record<WhereCondition['op'], string> = {
+  eq: 'is',
+  ne: 'is not',
+  in: 'is one of',
+  lt: 'is less than',
+  lte: 'is at most',
+  gt: 'is more than',
+  gte: 'is at least',
+  exists: 'is there',
 }
 
 /** Conditions in words. Fields and values stand in quotes, so that they cannot be read as anything else. */

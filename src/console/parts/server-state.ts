@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import { objectOfJson } from './json.js'
 import { serviceUrl } from './service-url.js'
 
 /** Whether the server answers, as far as this page has seen. */
@@ -109,10 +110,5 @@ function detailOf(text: string, status: number): string {
 
 /** The members of a JSON object; none for any other text, such as a proxy's page. */
 function membersOf(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? { ...value } : {}
-  } catch {
-    return {}
-  }
+  return objectOfJson(text) ?? {}
 }

@@ -1,5 +1,9 @@
 import type { Zone } from '../../client/index.js'
+import { keyDigits } from './format.js'
 import type { Scope, WhoAmI } from './session.js'
+
+/** The agent whose strand the log is. */
+export const logAgent = 'server::log'
 
 /** What each scope lets a key do. */
 export const scopeMeanings: Record<Scope, string> = {
@@ -41,4 +45,13 @@ export function whoText({ kind, name, principal, user }: WhoAmI): string {
   if (kind === 'open') return 'No key needed'
   if (kind === 'user') return user?.email ?? principal
   return name === null ? `Key ${principal}` : `Key “${name}”`
+}
+
+/** Who did something, as lists name them: by the id that the strand has. */
+export function principalText(principal: string): string {
+  if (principal === 'root') return 'Root key'
+  if (principal === 'open') return 'Somebody without a key'
+  const [kind, namespace, user] = principal.split(':')
+  if (kind !== 'user' || user === undefined) return `Key …${keyDigits(principal)}`
+  return namespace === '' ? `User ${user}` : `User ${user} of ${namespace}`
 }

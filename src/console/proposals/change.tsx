@@ -1,8 +1,9 @@
-import type { Proposal } from '../../client/index.js'
+import type { NucleotideRecord, Proposal } from '../../client/index.js'
 import { countText, keyDigits, msOf, shortHash } from '../parts/format.js'
-import { useLoaded } from '../parts/load.js'
+import { Facts } from '../parts/facts.js'
+import { Read, useLoaded } from '../parts/load.js'
 import { Diff, type Policy, policyRows } from '../parts/rule-diff.js'
-import { CopyButton, Failure, Name, Quoted, Time } from '../parts/texts.js'
+import { CopyButton, Name, Quoted, Time } from '../parts/texts.js'
 import { BodyTree } from '../parts/records/body-tree.js'
 import { agentLink } from '../route.js'
 import { type SignedIn, may } from '../parts/session.js'
@@ -64,24 +65,28 @@ function OfAgent({ session, proposal }: ChangeProps) {
 function Target({ session: { service, who }, proposal, hash }: ChangeProps & { hash: string }) {
   const { agent, state } = proposal
   const mayRead = may(who, 'records:read')
-  const { loaded, reload } = useLoaded(`${hash} ${state}`, async (signal) =>
+  const read = useLoaded(`${hash} ${state}`, async (signal) =>
     mayRead ? service.agent<unknown>(agent).get(hash, { signal }) : undefined,
   )
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={reload} />
-  const record = loaded.value
-  if (record === undefined) {
+  if (!mayRead) {
     return (
       <p>
         The record <code title={hash}>{shortHash(hash)}</code>
-        {!mayRead && (
-          <span class="muted">
-            {' '}
-            (showing it needs <code>records:read</code>)
-          </span>
-        )}
+        <span class="muted">
+          {' '}
+          (showing it needs <code>records:read</code>)
+        </span>
       </p>
     )
   }
+  return (
+    <Read of={read} what="the record">
+      {(record) => record !== undefined && <TargetRecord agent={agent} record={record} />}
+    </Read>
+  )
+}
+
+function TargetRecord({ agent, record }: { agent: string; record: NucleotideRecord<unknown> }) {
   const { seq, type, timestamp_hlc: hlc, payload, deleted, erased } = record
   return (
     <>
@@ -97,22 +102,23 @@ function Target({ session: { service, who }, proposal, hash }: ChangeProps & { h
 
 function Policies({ session: { service, who }, proposal, after }: ChangeProps & { after: Policy[] }) {
   const mayRead = may(who, 'records:read')
-  const { loaded, reload } = useLoaded(proposal.proposal_id, async (signal) =>
+  const read = useLoaded(proposal.proposal_id, async (signal) =>
     mayRead ? readPoliciesBefore(service, proposal, signal) : undefined,
   )
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={reload} />
-  if (loaded.kind === 'loading') return null
-  const before = loaded.value
   return (
-    <>
-      {before === undefined && (
-        <p class="muted">
-          Which of these rules are new needs <code>records:read</code>.
-        </p>
+    <Read of={read} what="the rules before">
+      {(before) => (
+        <>
+          {before === undefined && (
+            <p class="muted">
+              Which of these rules are new needs <code>records:read</code>.
+            </p>
+          )}
+          <Diff rows={policyRows(before, after)} />
+          {after.length === 0 && <p class="notice">Without a rule, users reach nothing of this agent.</p>}
+        </>
       )}
-      <Diff rows={policyRows(before, after)} />
-      {after.length === 0 && <p class="notice">Without a rule, users reach nothing of this agent.</p>}
-    </>
+    </Read>
   )
 }
 
@@ -120,29 +126,22 @@ function ProposedKey({ apiKey }: { apiKey: NonNullable<NonNullable<Proposal['cha
   const meanings: Record<string, string> = scopeMeanings
   const { key_id: id, name, scopes, agents, expires_at_ms: expiresAtMs } = apiKey
   return (
-    <dl class="facts">
-      <dt>Name</dt>
-      <dd>
-        <Name text={name} />
-      </dd>
-      <dt>Id</dt>
-      <dd class="long">
-        <code>{id}</code>
-      </dd>
-      <dt>May</dt>
-      <dd>
-        <ul class="plain">
-          {scopes.map((scope) => (
-            <li key={scope}>
-              {meanings[scope]} <code class="muted">{scope}</code>
-            </li>
-          ))}
-        </ul>
-      </dd>
-      <dt>Agents</dt>
-      <dd>{agents.length === 0 ? 'All' : agents.join(', ')}</dd>
-      <dt>Expires</dt>
-      <dd>{expiresAtMs === null ? 'Never' : <Time ms={expiresAtMs} />}</dd>
-    </dl>
+    <Facts
+      facts={{
+        Name: <Name text={name} />,
+        Id: <code>{id}</code>,
+        May: (
+          <ul class="plain">
+            {scopes.map((scope) => (
+              <li key={scope}>
+                {meanings[scope]} <code class="muted">{scope}</code>
+              </li>
+            ))}
+          </ul>
+        ),
+        Agents: agents.length === 0 ? 'All' : agents.join(', '),
+        Expires: expiresAtMs === null ? 'Never' : <Time ms={expiresAtMs} />,
+      }}
+    />
   )
 }

@@ -1,9 +1,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Proposal } from '../../client/index.js'
-import { Dialog } from '../parts/dialog.js'
-import { explain } from '../parts/explain.js'
+import { Confirm } from '../parts/confirm.js'
 import { keyDigits } from '../parts/format.js'
-import { TypedConfirmation } from '../parts/typed.js'
 import { type SignedIn, may } from '../parts/session.js'
 import { approvalBar } from './may-approve.js'
 import { approvalsNeeded, approvalsOf, effectText, whatText } from '../parts/proposal-words.js'
@@ -78,7 +76,6 @@ export function Decision({ session, proposal, decided }: DecisionProps) {
           vote={asking}
           close={() => setAsking(undefined)}
           done={(after) => {
-            setAsking(undefined)
             setSaid(outcomeText(asking, after))
             decided()
           }}
@@ -105,61 +102,31 @@ function Question(props: {
   done: (after: Proposal) => void
 }) {
   const { session, proposal, vote, close, done } = props
-  const [problem, setProblem] = useState<string | undefined>(undefined)
-  const [isBusy, setBusy] = useState(false)
-  const [typed, setTyped] = useState('')
   const { title, button, stop } = voteWords[vote]
-  const wanted = vote === 'approve' && proposal.action === 'erase' ? keyDigits(proposal.target ?? '') : ''
-  const decide = async (): Promise<void> => {
-    setBusy(true)
-    try {
-      done(await session.service.proposals[vote](proposal.proposal_id))
-    } catch (error) {
-      setProblem(explain(error))
-      setBusy(false)
-    }
-  }
+  const { proposal_id: id, agent, action, target } = proposal
+  const isErasing = vote === 'approve' && action === 'erase'
+  const what = 'the last 8 digits of the record’s hash'
   return (
-    <Dialog title={title} class="dialog" close={close}>
-      <h2>
-        {title}: {whatText(proposal)}
-      </h2>
+    <Confirm
+      change={{
+        title,
+        heading: `${title}: ${whatText(proposal)}`,
+        button,
+        stop,
+        isDanger: vote !== 'approve' || isErasing,
+        confirm: isErasing ? { wanted: keyDigits(target ?? ''), what } : undefined,
+        async apply() {
+          const after = await session.service.proposals[vote](id)
+          done(after)
+          return after
+        },
+        close,
+      }}
+    >
       <p>
-        Agent <strong>{proposal.agent}</strong>. {followsText(vote, proposal)}
+        Agent <strong>{agent}</strong>. {followsText(vote, proposal)}
       </p>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void decide()
-        }}
-      >
-        {wanted !== '' && (
-          <TypedConfirmation
-            wanted={wanted}
-            what="the last 8 digits of the record’s hash"
-            typed={typed}
-            set={setTyped}
-          />
-        )}
-        {problem !== undefined && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        <div class="buttons">
-          <button
-            type="submit"
-            class={vote === 'approve' && wanted === '' ? 'primary' : 'danger'}
-            disabled={isBusy || typed.trim() !== wanted}
-          >
-            {button}
-          </button>
-          <button type="button" onClick={close}>
-            {stop}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    </Confirm>
   )
 }
 

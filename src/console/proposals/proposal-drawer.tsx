@@ -1,8 +1,9 @@
 import type { Proposal } from '../../client/index.js'
 import { Dialog } from '../parts/dialog.js'
-import { useLoaded } from '../parts/load.js'
-import { principalText } from '../parts/principal.js'
-import { Failure, Loading, Time } from '../parts/texts.js'
+import { Facts } from '../parts/facts.js'
+import { Read, useLoaded } from '../parts/load.js'
+import { principalText } from '../parts/words.js'
+import { Failure, Time } from '../parts/texts.js'
 import { agentLink } from '../route.js'
 import { type SignedIn, may } from '../parts/session.js'
 import { Change } from './change.js'
@@ -19,64 +20,71 @@ export function ProposalDrawer(props: {
   close: () => void
 }) {
   const { session, id, decided, close } = props
-  const { loaded, reload } = useLoaded(id, (signal) => readProposal(session.service, id, signal))
-  const proposal = loaded.value
+  const read = useLoaded(id, (signal) => readProposal(session.service, id, signal))
+  const { value } = read.loaded
   return (
     <Dialog title="Proposal" class="drawer" close={close}>
       <div class="drawer-head">
-        <h2>{proposal === undefined ? 'Proposal' : whatText(proposal)}</h2>
+        <h2>{value === undefined ? 'Proposal' : whatText(value)}</h2>
         <button type="button" class="quiet" onClick={close}>
           Close
         </button>
       </div>
-      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
-      {loaded.kind === 'loading' && proposal === undefined && <Loading what="the proposal" />}
-      {loaded.kind === 'loaded' && proposal === undefined && <p class="notice">There is no proposal {id}.</p>}
-      {proposal !== undefined && (
-        <>
-          <Facts proposal={proposal} />
-          <Decision
-            session={session}
-            proposal={proposal}
-            decided={() => {
-              reload()
-              decided()
-            }}
-          />
-          <Change session={session} proposal={proposal} />
-          <SignedSteps session={session} proposal={proposal} />
-        </>
-      )}
+      <Read of={read} what="the proposal">
+        {(proposal) =>
+          proposal === undefined ? (
+            <p class="notice">There is no proposal {id}.</p>
+          ) : (
+            <>
+              <ProposalFacts proposal={proposal} />
+              <Decision
+                session={session}
+                proposal={proposal}
+                decided={() => {
+                  read.reload()
+                  decided()
+                }}
+              />
+              <Change session={session} proposal={proposal} />
+              <SignedSteps session={session} proposal={proposal} />
+            </>
+          )
+        }
+      </Read>
     </Dialog>
   )
 }
 
-function Facts({ proposal }: { proposal: Proposal }) {
+function ProposalFacts({ proposal }: { proposal: Proposal }) {
   const { agent, zone, proposer, created_at_ms: createdAtMs, expires_at_ms: expiresAtMs } = proposal
+  const isOpen = proposal.state === 'proposed'
   return (
-    <dl class="facts">
-      <dt>Agent</dt>
-      <dd>
-        <a href={agentLink(agent)}>{agent}</a>, by the rule of zone <span class="zone">{zone}</span>
-      </dd>
-      <dt>Proposed by</dt>
-      <dd>
-        <span title={proposer}>{principalText(proposer)}</span>, <Time ms={createdAtMs} />
-      </dd>
-      <dt>{proposal.state === 'proposed' ? 'Takes effect' : 'State'}</dt>
-      <dd>
-        <When proposal={proposal} />
-        {proposal.reason !== null && <>: {reasonText(proposal.reason)}</>}
-      </dd>
-      {proposal.state === 'proposed' && proposal.effective_at_ms === null && (
-        <>
-          <dt>Expires</dt>
-          <dd>
-            <Time ms={expiresAtMs} />, if nobody decides
-          </dd>
-        </>
-      )}
-    </dl>
+    <Facts
+      facts={{
+        Agent: (
+          <>
+            <a href={agentLink(agent)}>{agent}</a>, by the rule of zone <span class="zone">{zone}</span>
+          </>
+        ),
+        'Proposed by': (
+          <>
+            <span title={proposer}>{principalText(proposer)}</span>, <Time ms={createdAtMs} />
+          </>
+        ),
+        [isOpen ? 'Takes effect' : 'State']: (
+          <>
+            <When proposal={proposal} />
+            {proposal.reason !== null && <>: {reasonText(proposal.reason)}</>}
+          </>
+        ),
+        Expires:
+          isOpen && proposal.effective_at_ms === null ? (
+            <>
+              <Time ms={expiresAtMs} />, if nobody decides
+            </>
+          ) : undefined,
+      }}
+    />
   )
 }
 

@@ -1,14 +1,14 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Proposal } from '../../client/index.js'
-import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
+import { CardTable } from '../parts/card-table.js'
 import { countText } from '../parts/format.js'
-import { type Loaded, useLoaded } from '../parts/load.js'
-import { principalText } from '../parts/principal.js'
-import { Empty, Failure, Loading, Time } from '../parts/texts.js'
+import { Read, useLoaded } from '../parts/load.js'
+import { principalText } from '../parts/words.js'
+import { Empty, Time } from '../parts/texts.js'
 import { type ProposalList, proposalLink, proposalLists, type Route } from '../route.js'
 import { type SignedIn, may } from '../parts/session.js'
 import { ProposalDrawer } from './proposal-drawer.js'
-import { type ReadList, readList } from './read.js'
+import { readList } from './read.js'
 import { When } from './when.js'
 import { whatText } from '../parts/proposal-words.js'
 
@@ -31,10 +31,11 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
   const [agent, setAgent] = useState(() => who.agents.find((one) => !one.endsWith('*')) ?? '')
   const [most, setMost] = useState(LOOKED_AT)
   const mayRead = may(who, 'proposals:decide') && (!isLimited || agent !== '')
-  const { loaded, reload } = useLoaded(`${list} ${agent} ${most}`, async (signal) => {
+  const read = useLoaded(`${list} ${agent} ${most}`, async (signal) => {
     const wanted = { list, principal: who.principal, agent: agent === '' ? undefined : agent }
     return mayRead ? readList(session.service, wanted, { most, signal }) : undefined
   })
+  const { loaded, reload } = read
   useReloadWhenDue(loaded.value?.proposals, reload)
   return (
     <div class="page">
@@ -61,7 +62,9 @@ export function ProposalsPage({ session, route }: { session: SignedIn; route: Pr
         </button>
       </div>
       {mayRead ? (
-        <List loaded={loaded} list={list} retry={reload} />
+        <Read of={read} what="proposals">
+          {(found) => found !== undefined && <List proposals={found.proposals} list={list} />}
+        </Read>
       ) : (
         <Shut isLimited={isLimited && may(who, 'proposals:decide')} />
       )}
@@ -123,21 +126,29 @@ function useReloadWhenDue(proposals: readonly Proposal[] | undefined, reload: ()
   }, [proposals])
 }
 
-function List(props: { loaded: Loaded<ReadList | undefined>; list: ProposalList; retry: () => void }) {
-  const { loaded, list, retry } = props
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
-  if (loaded.value === undefined) return <Loading what="proposals" />
-  const { proposals } = loaded.value
+function List({ proposals, list }: { proposals: readonly Proposal[]; list: ProposalList }) {
   if (proposals.length === 0) return <EmptyList list={list} />
   return (
     <CardTable
       name={`${listNames[list]} proposals`}
-      columns={['What', 'Agent', 'Proposed by', 'Proposed', list === 'waiting' ? 'Takes effect' : 'State']}
-    >
-      {proposals.map((proposal) => (
-        <Row key={proposal.proposal_id} proposal={proposal} />
-      ))}
-    </CardTable>
+      rows={proposals}
+      keyOf={({ proposal_id: id }) => id}
+      head={['What', (proposal) => <ProposalLink proposal={proposal} />]}
+      cells={{
+        Agent: ({ agent }) => agent,
+        'Proposed by': ({ proposer }) => principalText(proposer),
+        Proposed: ({ created_at_ms: ms }) => <Time ms={ms} />,
+        [list === 'waiting' ? 'Takes effect' : 'State']: (proposal) => <When proposal={proposal} />,
+      }}
+    />
+  )
+}
+
+function ProposalLink({ proposal }: { proposal: Proposal }) {
+  return (
+    <a class="whole" href={proposalLink(proposal.proposal_id)}>
+      {whatText(proposal)}
+    </a>
   )
 }
 
@@ -154,26 +165,4 @@ function EmptyList({ list }: { list: ProposalList }) {
     case 'decided':
       return <Empty title="Nothing was decided yet">Look at what is waiting.</Empty>
   }
-}
-
-function Row({ proposal }: { proposal: Proposal }) {
-  const { proposal_id: id, agent, proposer, created_at_ms: createdAtMs } = proposal
-  return (
-    <CardRow
-      head={
-        <a class="whole" href={proposalLink(id)}>
-          {whatText(proposal)}
-        </a>
-      }
-    >
-      <CardCell name="Agent">{agent}</CardCell>
-      <CardCell name="Proposed by">{principalText(proposer)}</CardCell>
-      <CardCell name="Proposed">
-        <Time ms={createdAtMs} />
-      </CardCell>
-      <CardCell name={proposal.state === 'proposed' ? 'Takes effect' : 'State'}>
-        <When proposal={proposal} />
-      </CardCell>
-    </CardRow>
-  )
 }

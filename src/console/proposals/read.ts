@@ -1,6 +1,6 @@
 import type { NucleotideRecord, Proposal, ServiceClient } from '../../client/index.js'
 import { msOf } from '../parts/format.js'
-import { principalText } from '../parts/principal.js'
+import { principalText } from '../parts/words.js'
 import type { Policy } from '../parts/rule-diff.js'
 import type { ProposalList } from '../route.js'
 import { reasonText } from '../parts/proposal-words.js'

@@ -1,3 +1,4 @@
+import { Facts } from '../parts/facts.js'
 import { Time } from '../parts/texts.js'
 import type { Scope, SignedIn } from '../parts/session.js'
 import { ServerLine } from './sign-in.js'
@@ -9,30 +10,14 @@ export function SignedInPage({ session }: { session: SignedIn }) {
   return (
     <div class="page narrow">
       <h1>{whoText(who)}</h1>
-      <dl class="facts">
-        {who.kind === 'api_key' && (
-          <>
-            <dt>Key id</dt>
-            <dd>
-              <code>{who.principal}</code>
-            </dd>
-          </>
-        )}
-        {who.expires_at_ms !== null && (
-          <>
-            <dt>Expires</dt>
-            <dd>
-              <Time ms={who.expires_at_ms} />
-            </dd>
-          </>
-        )}
-        <dt>Agents</dt>
-        <dd>{who.agents.length === 0 ? 'All' : who.agents.map((name) => <code key={name}>{name} </code>)}</dd>
-        <dt>Server</dt>
-        <dd>
-          <ServerLine />
-        </dd>
-      </dl>
+      <Facts
+        facts={{
+          'Key id': who.kind === 'api_key' ? <code>{who.principal}</code> : undefined,
+          Expires: who.expires_at_ms === null ? undefined : <Time ms={who.expires_at_ms} />,
+          Agents: who.agents.length === 0 ? 'All' : who.agents.map((name) => <code key={name}>{name} </code>),
+          Server: <ServerLine />,
+        }}
+      />
       <h2>What it may do</h2>
       <WhatItMayDo session={session} />
     </div>

@@ -1,19 +1,20 @@
-import type { ComponentChildren, TargetedEvent } from 'preact'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { ServiceError, type ServiceClient } from '../../client/index.js'
 import { saveFile } from '../parts/download.js'
-import { explain } from '../parts/explain.js'
-import { countText, lineText } from '../parts/format.js'
+import { Problem } from '../parts/field.js'
 import { lazy } from '../parts/lazy.js'
-import { logAgent } from '../parts/log-agent.js'
-import { CopyButton, ScopedButton, Time } from '../parts/texts.js'
+import { useChange } from '../parts/load.js'
+import { CopyButton, ScopedButton } from '../parts/texts.js'
 import { type Provable, ProveButton } from '../parts/proof/prove-button.js'
 import { readStrandPart } from '../parts/records/record-row.js'
+import { TailRow } from '../parts/records/tail-rows.js'
 import { Tail } from '../parts/records/tail.js'
 import { agentLink } from '../route.js'
 import { serviceUrl } from '../parts/service-url.js'
 import { type SignedIn, may } from '../parts/session.js'
-import { waysToWrite } from './commands.js'
+import { logAgent } from '../parts/words.js'
+import { waysToWrite } from './ways-to-write.js'
 
 const NewKey = lazy(async () => (await import('../parts/new-key.js')).NewKey)
 
@@ -83,26 +84,22 @@ function Part({ title, children }: { title: string; children: ComponentChildren 
 function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (provable: Provable) => void }) {
   const { service, mayWrite, done } = props
   const [text, setText] = useState('It rained in the morning')
-  const [problem, setProblem] = useState<string | undefined>(undefined)
-  const [isBusy, setBusy] = useState(false)
-  const write = async (event: TargetedEvent<HTMLFormElement, SubmitEvent>): Promise<void> => {
-    event.preventDefault()
-    setBusy(true)
-    try {
-      const { seq } = await service.collection(COLLECTION).write({ text })
-      const range = { fromSeq: seq, toSeq: seq, signal: AbortSignal.timeout(READ_MS) }
-      const { records, strand } = await readStrandPart(service, COLLECTION, range)
-      const [record] = records
-      if (record === undefined) throw new Error(`The export of ${COLLECTION} lacks record ${seq}`)
-      done({ agent: COLLECTION, strand, seq, record })
-      setProblem(undefined)
-    } catch (error) {
-      setProblem(explain(error))
-    }
-    setBusy(false)
+  const { isBusy, problem, run } = useChange()
+  const write = async (): Promise<void> => {
+    const { seq } = await service.collection(COLLECTION).write({ text })
+    const range = { fromSeq: seq, toSeq: seq, signal: AbortSignal.timeout(READ_MS) }
+    const { records, strand } = await readStrandPart(service, COLLECTION, range)
+    const [record] = records
+    if (record === undefined) throw new Error(`The export of ${COLLECTION} lacks record ${seq}`)
+    done({ agent: COLLECTION, strand, seq, record })
   }
   return (
-    <form onSubmit={(event) => void write(event)}>
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        void run(write)
+      }}
+    >
       <label for="first-text">What is to be kept</label>
       <input
         id="first-text"
@@ -115,11 +112,7 @@ function WriteForm(props: { service: ServiceClient; mayWrite: boolean; done: (pr
         It becomes a record of the agent <code>{COLLECTION}</code>, which is made with its key by the first
         write.
       </p>
-      {problem !== undefined && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
       <button type="submit" class="primary" disabled={isBusy || !mayWrite}>
         Write the record
       </button>
@@ -161,15 +154,8 @@ function Arrived({ service }: { service: ServiceClient }) {
   return (
     <>
       <ol class="live-rows" aria-label="Records that have arrived">
-        {rows.map(({ seq, ms, type, payload }) => (
-          <li key={seq}>
-            <a href={agentLink(COLLECTION, seq)} aria-label={`Record ${seq}`}>
-              {countText(seq)}
-            </a>
-            <Time ms={ms} />
-            <code class="type">{type}</code>
-            <code class="body">{lineText(JSON.stringify(payload))}</code>
-          </li>
+        {rows.map((row) => (
+          <TailRow key={row.id} row={row} isPretty={false} ofMany={false} />
         ))}
       </ol>
       <p>
@@ -207,18 +193,13 @@ function KeyOfItsOwn({ session }: { session: SignedIn }) {
 
 /** What somebody needs who does not trust this server: to be kept elsewhere. */
 function Kit({ service, written }: { service: ServiceClient; written: Provable | undefined }) {
-  const [problem, setProblem] = useState<string | undefined>(undefined)
+  const { problem, run } = useChange()
   const save = async (): Promise<void> => {
-    try {
-      const { strand, public_key: publicKey } = await service.agent(COLLECTION).status()
-      const checkpoint = await service.checkpoint(COLLECTION)
-      const log = await trustOfLog(service)
-      const kit = { agent: COLLECTION, strand, public_key: publicKey, checkpoint, log }
-      saveFile(`${COLLECTION}-trust.json`, `${JSON.stringify(kit, null, 2)}\n`)
-      setProblem(undefined)
-    } catch (error) {
-      setProblem(explain(error))
-    }
+    const { strand, public_key: publicKey } = await service.agent(COLLECTION).status()
+    const checkpoint = await service.checkpoint(COLLECTION)
+    const log = await trustOfLog(service)
+    const kit = { agent: COLLECTION, strand, public_key: publicKey, checkpoint, log }
+    saveFile(`${COLLECTION}-trust.json`, `${JSON.stringify(kit, null, 2)}\n`)
   }
   return (
     <>
@@ -228,17 +209,13 @@ function Kit({ service, written }: { service: ServiceClient; written: Provable |
         anything was changed: on the page <a href="#/verify">Verify</a>, by <code>strandfast verify</code>, or
         by <code>verify.py</code>, which shares no code with the server and is short enough to be read.
       </p>
-      <button type="button" disabled={written === undefined} onClick={() => void save()}>
+      <button type="button" disabled={written === undefined} onClick={() => void run(save)}>
         Download keys and checkpoints
       </button>{' '}
       <a href={verifier()} download="verify.py">
         Download verify.py
       </a>
-      {problem !== undefined && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
     </>
   )
 }

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import type { ServiceClient, User } from '../../client/index.js'
 import { explain } from '../parts/explain.js'
 import { countText } from '../parts/format.js'
+import { objectOfJson } from '../parts/json.js'
 
 /** What the server takes for both objects of a user together, unless SERVICE_AUTH_METADATA_MAX_BYTES says otherwise. */
 const BYTES_MAX = 4_096
@@ -35,7 +36,7 @@ function AppMetadata({ service, user, reload }: { service: ServiceClient; user: 
   const [text, setText] = useState(() => JSON.stringify(user.app_metadata, null, 2))
   const [clears, setClears] = useState(false)
   const [state, setState] = useState<State>({ kind: 'idle' })
-  const value = objectOf(text)
+  const value = objectOfJson(text)
   const other = clears ? {} : user.user_metadata
   const left = value === undefined ? undefined : BYTES_MAX - bytesOf(value) - bytesOf(other)
   const save = async (): Promise<void> => {
@@ -100,15 +101,6 @@ function leftText(left: number | undefined): string {
   if (left === undefined) return 'Expected a JSON object'
   const both = `of ${countText(BYTES_MAX)} bytes for both objects together`
   return left < 0 ? `${countText(-left)} too many ${both}` : `${countText(left)} left ${both}`
-}
-
-function objectOf(text: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined
-  } catch {
-    return undefined
-  }
 }
 
 /** The canonical form has other orders of members, and as many bytes (RFC 8785). */

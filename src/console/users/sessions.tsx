@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { ServiceClient, User, UserSessions } from '../../client/index.js'
-import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
-import { Dialog } from '../parts/dialog.js'
-import { explain } from '../parts/explain.js'
+import { CardTable } from '../parts/card-table.js'
+import { Confirm } from '../parts/confirm.js'
+import { Problem } from '../parts/field.js'
 import { counted, keyDigits } from '../parts/format.js'
-import { useLoaded } from '../parts/load.js'
-import { Failure, Loading, Time } from '../parts/texts.js'
+import { Read, useChange, useLoaded } from '../parts/load.js'
+import { Time } from '../parts/texts.js'
 
 interface SessionsProps {
   service: ServiceClient
@@ -20,56 +20,53 @@ export function Sessions({ service, user, reload }: SessionsProps) {
   const read = useLoaded<UserSessions>(user.user_id, (signal) =>
     service.auth.users.sessions(user.email, { signal }),
   )
-  const { loaded } = read
-  const sessions = loaded.value?.sessions ?? []
   return (
     <section class="user-sessions">
       <h2>Sessions</h2>
-      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={read.reload} />}
-      {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the sessions" />}
-      {loaded.value !== undefined && sessions.length === 0 && (
-        <p class="muted">The user is not signed in anywhere.</p>
-      )}
-      {sessions.length > 0 && (
-        <>
-          <SessionTable sessions={sessions} />
-          <button type="button" onClick={() => setAsking(true)}>
-            End all sessions…
-          </button>
-        </>
-      )}
-      {isAsking && (
-        <EndSessions
-          service={service}
-          user={user}
-          count={sessions.length}
-          close={() => setAsking(false)}
-          ended={() => {
-            setAsking(false)
-            read.reload()
-            reload()
-          }}
-        />
-      )}
+      <Read of={read} what="the sessions">
+        {({ sessions }) =>
+          sessions.length === 0 ? (
+            <p class="muted">The user is not signed in anywhere.</p>
+          ) : (
+            <>
+              <SessionTable sessions={sessions} />
+              <button type="button" onClick={() => setAsking(true)}>
+                End all sessions…
+              </button>
+              {isAsking && (
+                <EndSessions
+                  service={service}
+                  user={user}
+                  count={sessions.length}
+                  close={(isEnded) => {
+                    setAsking(false)
+                    if (!isEnded) return
+                    read.reload()
+                    reload()
+                  }}
+                />
+              )}
+            </>
+          )
+        }
+      </Read>
     </section>
   )
 }
 
 function SessionTable({ sessions }: Pick<UserSessions, 'sessions'>) {
   return (
-    <CardTable name="Sessions" columns={['Session', 'Began', 'Last used', 'Signed in by']}>
-      {sessions.map(({ sid, created_at_ms: createdAtMs, last_used_at_ms: lastUsedAtMs, amr }) => (
-        <CardRow key={sid} head={<code title={sid}>…{keyDigits(sid)}</code>}>
-          <CardCell name="Began">
-            <Time ms={createdAtMs} />
-          </CardCell>
-          <CardCell name="Last used">
-            <Time ms={lastUsedAtMs} />
-          </CardCell>
-          <CardCell name="Signed in by">{amr.join(', ')}</CardCell>
-        </CardRow>
-      ))}
-    </CardTable>
+    <CardTable
+      name="Sessions"
+      rows={sessions}
+      keyOf={({ sid }) => sid}
+      head={['Session', ({ sid }) => <code title={sid}>…{keyDigits(sid)}</code>]}
+      cells={{
+        Began: ({ created_at_ms: ms }) => <Time ms={ms} />,
+        'Last used': ({ last_used_at_ms: ms }) => <Time ms={ms} />,
+        'Signed in by': ({ amr }) => amr.join(', '),
+      }}
+    />
   )
 }
 
@@ -77,14 +74,21 @@ function EndSessions(props: {
   service: ServiceClient
   user: User
   count: number
-  close: () => void
-  ended: () => void
+  close: (isEnded: boolean) => void
 }) {
-  const { service, user, count, close, ended } = props
-  const { busy, problem, run } = useRun()
+  const { service, user, count, close } = props
   return (
-    <Dialog title="End all sessions" class="dialog" close={close}>
-      <h2>End {counted(count, 'session')}?</h2>
+    <Confirm
+      change={{
+        title: 'End all sessions',
+        heading: `End ${counted(count, 'session')}?`,
+        button: 'End the sessions',
+        stop: 'Cancel',
+        isDanger: true,
+        apply: () => service.auth.users.endSessions(user.email),
+        close,
+      }}
+    >
       <p>
         <strong>Ends at once:</strong> every session of {user.email} and its tokens, wherever they are.
       </p>
@@ -92,27 +96,17 @@ function EndSessions(props: {
         <strong>Stays:</strong> the user, the password, the passkeys and all records. The user can sign in
         again. A signed record says who ended the sessions.
       </p>
-      {problem !== undefined && <Failure message={problem} />}
-      <div class="buttons">
-        <button
-          type="button"
-          class="danger"
-          disabled={busy}
-          onClick={() => void run(() => service.auth.users.endSessions(user.email), ended)}
-        >
-          End the sessions
-        </button>
-        <button type="button" onClick={close}>
-          Cancel
-        </button>
-      </div>
-    </Dialog>
+    </Confirm>
   )
 }
 
 /** Lets a locked user sign in at once. */
 export function Unlock({ service, user, reload }: SessionsProps) {
-  const { busy, problem, run } = useRun()
+  const { isBusy, problem, run } = useChange()
+  const unlock = async (): Promise<void> => {
+    await service.auth.users.unlock(user.email)
+    reload()
+  }
   if (user.locked_until_ms === null) return null
   return (
     <div class="notice unlock">
@@ -120,32 +114,10 @@ export function Unlock({ service, user, reload }: SessionsProps) {
         Sign-ins by password are refused until <Time ms={user.locked_until_ms} />, after failed ones.
         Unlocking forgets the failures; their records stay.
       </p>
-      {problem !== undefined && <Failure message={problem} />}
-      <button
-        type="button"
-        disabled={busy}
-        onClick={() => void run(() => service.auth.users.unlock(user.email), reload)}
-      >
+      <Problem text={problem} />
+      <button type="button" disabled={isBusy} onClick={() => void run(unlock)}>
         Unlock
       </button>
     </div>
   )
-}
-
-/** Runs one change at a time, and says why one failed. */
-function useRun() {
-  const [busy, setBusy] = useState(false)
-  const [problem, setProblem] = useState<string | undefined>(undefined)
-  const run = async (change: () => Promise<unknown>, then: () => void): Promise<void> => {
-    setBusy(true)
-    setProblem(undefined)
-    try {
-      await change()
-      then()
-    } catch (error) {
-      setProblem(explain(error))
-    }
-    setBusy(false)
-  }
-  return { busy, problem, run }
 }

@@ -1,13 +1,12 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { ServiceClient, User } from '../../client/index.js'
 import { type AuditRows, auditQuery, readAudit } from '../parts/audit-events.js'
 import { AuditTable } from '../parts/audit-table.js'
 import { explain } from '../parts/explain.js'
 import { countText, counted } from '../parts/format.js'
-import { useLoaded } from '../parts/load.js'
+import { Read, useLoaded, useTask } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
 import { Result, type Verdict } from '../parts/result.js'
-import { Failure, Loading } from '../parts/texts.js'
 import { auditLink } from '../route.js'
 import { verifyRows } from './verify-rows.js'
 
@@ -26,7 +25,7 @@ interface TrailProps {
 export function UserTrail({ service, agent, user, turn }: TrailProps) {
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
-  const { loaded, reload } = useLoaded<AuditRows>(`${agent} ${cursor ?? ''} ${turn}`, (signal) => {
+  const read = useLoaded<AuditRows>(`${agent} ${cursor ?? ''} ${turn}`, (signal) => {
     const span = { fromMs: undefined, toMs: undefined }
     const query = auditQuery(agent, { span, type: '', outcome: '', user: user.email_hmac })
     const place = cursor === undefined ? {} : { cursor }
@@ -39,22 +38,23 @@ export function UserTrail({ service, agent, user, turn }: TrailProps) {
         Every record of sign-ins and changes with this e-mail, newest first, also of an earlier user that had
         it.
       </p>
-      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
-      {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the audit trail" />}
-      {loaded.value !== undefined && loaded.value.rows.length === 0 && (
-        <p class="notice">There is no audit record of this user on the strand of {agent}.</p>
-      )}
-      {loaded.value !== undefined && loaded.value.rows.length > 0 && (
-        <>
-          <VerifyThese key={`${cursor} ${turn}`} service={service} agent={agent} rows={loaded.value.rows} />
-          <AuditTable
-            name={`Audit records of ${user.email}`}
-            rows={loaded.value.rows}
-            linkTo={(seq) => auditLink(agent, seq)}
-          />
-        </>
-      )}
-      <CursorPages cursors={cursors} set={setCursors} next={loaded.value?.next} />
+      <Read of={read} what="the audit trail">
+        {({ rows }) =>
+          rows.length === 0 ? (
+            <p class="notice">There is no audit record of this user on the strand of {agent}.</p>
+          ) : (
+            <>
+              <VerifyThese key={`${cursor} ${turn}`} service={service} agent={agent} rows={rows} />
+              <AuditTable
+                name={`Audit records of ${user.email}`}
+                rows={rows}
+                linkTo={(seq) => auditLink(agent, seq)}
+              />
+            </>
+          )
+        }
+      </Read>
+      <CursorPages cursors={cursors} set={setCursors} next={read.loaded.value?.next} />
     </section>
   )
 }
@@ -66,12 +66,9 @@ function VerifyThese({
 }: Pick<TrailProps, 'service' | 'agent'> & Pick<AuditRows, 'rows'>) {
   const [verdict, setVerdict] = useState<Verdict | undefined>(undefined)
   const [done, setDone] = useState<number | undefined>(undefined)
-  const running = useRef<AbortController | undefined>(undefined)
-  useEffect(() => () => running.current?.abort(), [])
+  const { begin, stop } = useTask()
   const verify = async (): Promise<void> => {
-    const controller = new AbortController()
-    const { signal } = controller
-    running.current = controller
+    const signal = begin()
     setVerdict(undefined)
     setDone(0)
     try {
@@ -92,7 +89,7 @@ function VerifyThese({
             <span class="muted">
               {countText(done)} of {counted(rows.length, 'record')}
             </span>
-            <button type="button" class="quiet" onClick={() => running.current?.abort()}>
+            <button type="button" class="quiet" onClick={stop}>
               Stop
             </button>
           </>

@@ -1,16 +1,15 @@
 import { useState } from 'preact/hooks'
 import { ServiceError, type User, type UserPage as Found } from '../../client/index.js'
-import { CardCell, CardRow, CardTable } from '../parts/card-table.js'
-import { Choice } from '../parts/choice.js'
+import { CardTable } from '../parts/card-table.js'
+import { Choice, Field } from '../parts/field.js'
 import { counted, keyDigits } from '../parts/format.js'
-import { type Loaded, useLoaded } from '../parts/load.js'
+import { Read, useLoaded } from '../parts/load.js'
 import { CursorPages } from '../parts/pages.js'
-import { Empty, Failure, Loading, Name, Time } from '../parts/texts.js'
+import { Empty, Name, Time } from '../parts/texts.js'
 import { usersLink } from '../route.js'
 import { useOrganisms } from '../parts/namespaces.js'
 import { may, type Scope, type SignedIn } from '../parts/session.js'
-import { LockedUntil } from './locked-until.js'
-import { namespaceOf, type UsersRoute } from './read-users.js'
+import { LockedUntil, namespaceOf, type UsersRoute } from './user.js'
 import { UserPage } from './user-page.js'
 
 /** The users of a namespace, or one of them. */
@@ -30,16 +29,13 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
   const needed: Scope = organism === undefined ? 'admin:*' : 'admin:organisms'
   // A server that asks for no key for data asks for one here.
   const isAllowed = session.who.kind !== 'open' && may(session.who, needed)
-  const { loaded, reload } = useLoaded<Found | 'off' | undefined>(
-    `${prefix} ${cursor ?? ''}`,
-    async (signal) => {
-      if (!isAllowed) return undefined
-      return namespaceOf(session.service, organism)
-        .auth.users.list({ prefix: prefix === '' ? undefined : prefix, cursor, limit: PAGE_USERS, signal })
-        .catch(offWhereDisabled)
-    },
-  )
-  const found = loaded.value === 'off' ? undefined : loaded.value
+  const read = useLoaded<Found | 'off' | undefined>(`${prefix} ${cursor ?? ''}`, async (signal) => {
+    if (!isAllowed) return undefined
+    return namespaceOf(session.service, organism)
+      .auth.users.list({ prefix: prefix === '' ? undefined : prefix, cursor, limit: PAGE_USERS, signal })
+      .catch(offWhereDisabled)
+  })
+  const found = read.loaded.value === 'off' ? undefined : read.loaded.value
   const search = (text: string): void => {
     setPrefix(text.trim())
     setCursors([])
@@ -52,22 +48,15 @@ function UserList({ session, organism }: { session: SignedIn; organism: string |
       </p>
       <div class="tools">
         <NamespaceChoice session={session} organism={organism} />
-        <label class="field">
-          E-mail begins with
-          <input
-            type="search"
-            autocomplete="off"
-            autocapitalize="none"
-            spellcheck={false}
-            onInput={(event) => search(event.currentTarget.value)}
-          />
-        </label>
+        <Field type="search" name="E-mail begins with" set={search} />
         <p class="muted total" role="status">
           {found === undefined ? '' : counted(found.total, 'user')}
         </p>
       </div>
       {isAllowed ? (
-        <Users loaded={loaded} organism={organism} prefix={prefix} retry={reload} />
+        <Read of={read} what="users">
+          {(value) => value !== undefined && <Users found={value} organism={organism} prefix={prefix} />}
+        </Read>
       ) : (
         <NeedsScope scope={needed} />
       )}
@@ -114,23 +103,16 @@ function offWhereDisabled(error: unknown): 'off' {
   throw error
 }
 
-function Users(props: {
-  loaded: Loaded<Found | 'off' | undefined>
-  organism: string | undefined
-  prefix: string
-  retry: () => void
-}) {
-  const { loaded, organism, prefix, retry } = props
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={retry} />
-  if (loaded.value === undefined) return <Loading what="users" />
-  if (loaded.value === 'off') {
+function Users(props: { found: Found | 'off'; organism: string | undefined; prefix: string }) {
+  const { found, organism, prefix } = props
+  if (found === 'off') {
     return (
       <Empty title="Sign-in is off on this server">
         Start it with <code>SERVICE_AUTH_ENABLED=true</code> and a license to have users.
       </Empty>
     )
   }
-  const { users } = loaded.value
+  const { users } = found
   if (users.length === 0) {
     return prefix === '' ? (
       <Empty title="No users yet">
@@ -141,38 +123,26 @@ function Users(props: {
     )
   }
   return (
-    <CardTable name="Users" columns={columns}>
-      {users.map((user) => (
-        <Row key={user.user_id} user={user} organism={organism} />
-      ))}
-    </CardTable>
+    <CardTable
+      name="Users"
+      rows={users}
+      keyOf={(user) => user.user_id}
+      head={['E-mail', (user) => <UserLink user={user} organism={organism} />]}
+      cells={{
+        Verified: (user) => (user.verified ? 'yes' : 'no'),
+        'Last sign-in': ({ last_login_at_ms: ms }) => (ms === null ? 'never' : <Time ms={ms} />),
+        'Locked until': (user) => <LockedUntil user={user} />,
+        Made: (user) => <Time ms={user.created_at_ms} />,
+        Id: ({ user_id: id }) => <code title={id}>…{keyDigits(id)}</code>,
+      }}
+    />
   )
 }
 
-const columns = ['E-mail', 'Verified', 'Last sign-in', 'Locked until', 'Made', 'Id']
-
-function Row({ user, organism }: { user: User; organism: string | undefined }) {
+function UserLink({ user: { email }, organism }: { user: User; organism: string | undefined }) {
   return (
-    <CardRow
-      head={
-        <a class="whole" href={usersLink(organism, user.email)}>
-          <Name text={user.email} />
-        </a>
-      }
-    >
-      <CardCell name="Verified">{user.verified ? 'yes' : 'no'}</CardCell>
-      <CardCell name="Last sign-in">
-        {user.last_login_at_ms === null ? 'never' : <Time ms={user.last_login_at_ms} />}
-      </CardCell>
-      <CardCell name="Locked until">
-        <LockedUntil user={user} />
-      </CardCell>
-      <CardCell name="Made">
-        <Time ms={user.created_at_ms} />
-      </CardCell>
-      <CardCell name="Id">
-        <code title={user.user_id}>…{keyDigits(user.user_id)}</code>
-      </CardCell>
-    </CardRow>
+    <a class="whole" href={usersLink(organism, email)}>
+      <Name text={email} />
+    </a>
   )
 }

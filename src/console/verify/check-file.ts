@@ -1,12 +1,12 @@
-import type { VerifiedExport } from '../../client/index.js'
-import { verifyConsistency } from '../../client/index.js'
+import { type VerifiedExport, verifyConsistency } from '../../client/index.js'
 import { requireEd25519, webCryptoJobs } from '../../client/webcrypto.js'
 import { runLater } from '../../proof/job.js'
 import { isSignedBy, parseCheckpoint, strandOf } from '../../proof/note.js'
 import { leadsToRoot, pathOf } from '../../proof/tree-proof.js'
 import { countText, keyDigits } from '../parts/format.js'
-import type { Verdict } from '../parts/result.js'
+import { objectOfJson } from '../parts/json.js'
 import { checkInWorker } from '../parts/proof/checker.js'
+import type { Verdict } from '../parts/result.js'
 
 /** What the reader of the page knows from elsewhere, as it was typed; empty for what is not known. */
 export interface FileTrust {
@@ -97,7 +97,7 @@ async function checkNote(text: string, { publicKey, strand }: FileTrust) {
 }
 
 async function checkProof(text: string, trust: FileTrust) {
-  const proof = membersOf(text)
+  const proof = objectOfJson(text) ?? {}
   const { checkpoint, path, seq, hash } = proof
   if (typeof checkpoint !== 'string' || path === undefined) {
     return not('this is no export, checkpoint or proof of this format')
@@ -135,11 +135,20 @@ async function checkInclusion(
   return holds(`${record}, of hash ${hash}, is one of the ${countText(note.size)} records of the checkpoint`)
 }
 
-function membersOf(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? { ...value } : {}
-  } catch {
-    return {}
-  }
+/** A kit is three lines of hex and two notes. */
+const BYTES_MAX = 100_000
+
+/** What the first steps save for whoever does not trust the server (`#/start`). */
+export interface TrustKit {
+  agent: string
+  trust: FileTrust
+}
+
+/** Reads such a file. @returns undefined where it is something else */
+export async function readTrustKit(file: File): Promise<TrustKit | undefined> {
+  if (file.size > BYTES_MAX) return undefined
+  const { agent, strand, public_key: publicKey, checkpoint: kept } = objectOfJson(await file.text()) ?? {}
+  if (typeof agent !== 'string' || typeof strand !== 'string') return undefined
+  if (typeof publicKey !== 'string' || typeof kept !== 'string') return undefined
+  return { agent, trust: { strand, publicKey, kept } }
 }

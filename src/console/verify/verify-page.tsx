@@ -1,11 +1,12 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { VerifiedExport } from '../../client/index.js'
 import { explain } from '../parts/explain.js'
+import { Field } from '../parts/field.js'
 import { bytesText, countText } from '../parts/format.js'
-import { Result, type Verdict } from '../parts/result.js'
-import { type FileTrust, checkFile } from './check-file.js'
+import { useTask } from '../parts/load.js'
+import { ProgressLine, Result, type Verdict } from '../parts/result.js'
+import { type FileTrust, checkFile, readTrustKit, type TrustKit } from './check-file.js'
 import { Findings } from '../parts/proof/findings.js'
-import { readTrustKit, type TrustKit } from './trust-kit.js'
 
 interface Outcome {
   verdict: Verdict
@@ -19,27 +20,23 @@ export function VerifyPage() {
   const [records, setRecords] = useState<number | undefined>(undefined)
   const [outcome, setOutcome] = useState<Outcome | undefined>(undefined)
   const [kit, setKit] = useState<TrustKit | undefined>(undefined)
-  const running = useRef<AbortController | undefined>(undefined)
-  useEffect(() => () => running.current?.abort(), [])
+  const { begin, stop, isLast } = useTask()
   const take = async (chosen: File): Promise<void> => {
     const found = await readTrustKit(chosen).catch(() => undefined)
     setKit(found)
     if (found === undefined) return check(chosen)
-    running.current?.abort()
+    stop()
     setTrust(found.trust)
     setFile(undefined)
     setOutcome(undefined)
   }
   const check = async (chosen: File): Promise<void> => {
-    running.current?.abort()
-    const controller = new AbortController()
-    const { signal } = controller
-    running.current = controller
+    const signal = begin()
     setFile(chosen)
     setOutcome(undefined)
     setRecords(0)
     const found = await checked(chosen, { trust, signal, onProgress: setRecords })
-    if (running.current !== controller) return
+    if (!isLast(signal)) return
     setOutcome(found)
     setRecords(undefined)
   }
@@ -57,12 +54,7 @@ export function VerifyPage() {
       </p>
       <Trust trust={trust} set={setTrust} />
       {file !== undefined && (
-        <Checking
-          file={file}
-          records={records}
-          again={() => void check(file)}
-          cancel={() => running.current?.abort()}
-        />
+        <Checking file={file} records={records} again={() => void check(file)} cancel={stop} />
       )}
       <Result verdict={outcome?.verdict}>
         {outcome?.found !== undefined && (
@@ -95,12 +87,9 @@ function Checking(props: {
         )}
       </div>
       {records !== undefined && (
-        <div class="progress">
-          <progress aria-label="Records checked" />
-          <p class="muted">
-            {countText(records)} records so far, of {bytesText(file.size)}
-          </p>
-        </div>
+        <ProgressLine name="Records checked" done={records} of={undefined}>
+          {countText(records)} records so far, of {bytesText(file.size)}
+        </ProgressLine>
       )}
     </>
   )
@@ -157,25 +146,19 @@ function Trust({ trust, set }: { trust: FileTrust; set: (trust: FileTrust) => vo
       <p class="muted">
         Without a key, an export is only checked against itself: anybody can make one that passes.
       </p>
-      <label for="file-key">Public key that you trust</label>
-      <input
-        id="file-key"
+      <Field
+        name="Public key that you trust"
         class="long-input"
-        autocomplete="off"
-        spellcheck={false}
         placeholder="64 hex digits"
         value={trust.publicKey}
-        onInput={(event) => set({ ...trust, publicKey: event.currentTarget.value })}
+        set={(publicKey) => set({ ...trust, publicKey })}
       />
-      <label for="file-strand">Strand that you have noted</label>
-      <input
-        id="file-strand"
+      <Field
+        name="Strand that you have noted"
         class="long-input"
-        autocomplete="off"
-        spellcheck={false}
         placeholder="64 hex digits"
         value={trust.strand}
-        onInput={(event) => set({ ...trust, strand: event.currentTarget.value })}
+        set={(strand) => set({ ...trust, strand })}
       />
       <label for="file-kept">Checkpoint that you have kept</label>
       <textarea

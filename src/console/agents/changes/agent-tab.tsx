@@ -1,14 +1,13 @@
 import type { AgentStatusResponse, Proposal } from '../../../client/index.js'
 import { useLoaded } from '../../parts/load.js'
 import { Failure } from '../../parts/texts.js'
-import { readList } from '../../proposals/read.js'
 import { type SignedIn, may } from '../../parts/session.js'
 import { readDeciding } from './approvers.js'
 import { KeySection } from './key-section.js'
 import { Rule } from './rule.js'
 import { ZoneSection } from './zone-section.js'
 
-const LOOKED_AT = 1_000
+const PROPOSALS_MAX = 1_000
 
 /** Changes of an agent itself: its zone and its key, each with what will happen before it does. */
 export function AgentTab(props: { session: SignedIn; status: AgentStatusResponse; reload: () => void }) {
@@ -44,6 +43,6 @@ async function readWaiting(
   signal: AbortSignal,
 ): Promise<Proposal[]> {
   if (!may(who, 'proposals:decide')) return []
-  const wanted = { list: 'waiting' as const, principal: who.principal, agent }
-  return (await readList(service, wanted, { most: LOOKED_AT, signal })).proposals
+  const page = await service.proposals.list({ agent, state: 'proposed', limit: PROPOSALS_MAX, signal })
+  return page.proposals
 }

@@ -1,13 +1,9 @@
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
 import { type ProposedMutation, ServiceError } from '../../../client/index.js'
-import { Dialog, Done } from '../../parts/dialog.js'
+import { Confirm, type Confirmation, type Left, WhatIsLeft } from '../../parts/confirm.js'
 import { explain } from '../../parts/explain.js'
 import { countText } from '../../parts/format.js'
 import { CopyButton } from '../../parts/texts.js'
-import { TypedConfirmation } from '../../parts/typed.js'
-import { Waits } from '../../parts/waits.js'
-import { type Left, WhatIsLeft } from '../../parts/what-is-left.js'
 import { agentLink, proposalLink } from '../../route.js'
 
 /** A change of an agent that is asked about before it is made. */
@@ -17,16 +13,10 @@ export interface AgentChange<Applied> {
   left: Left
   button: string
   /** What has to be typed first; undefined where the change can be undone. */
-  confirm: { wanted: string; what: string } | undefined
+  confirm: Confirmation | undefined
   apply: () => Promise<Applied | ProposedMutation>
   /** Says what came of it, and what the public key is, where that is another. */
   told: (applied: Applied) => { text: string; publicKey?: string }
-}
-
-interface Refused {
-  text: string
-  /** The proposal that is in the way. */
-  proposal: string | undefined
 }
 
 /** Asks before an agent is changed, saying what follows, and says what came of it. */
@@ -39,32 +29,18 @@ export function ChangeAgent<Applied extends { seq: number }>(props: {
   close: (isChanged: boolean) => void
 }) {
   const { change, rule, children, close } = props
-  const [outcome, setOutcome] = useState<Applied | ProposedMutation | undefined>(undefined)
+  const { agent, left, told, ...asked } = change
+  const applied = (outcome: Applied) => <Changed agent={agent} seq={outcome.seq} {...told(outcome)} />
   return (
-    <Dialog title={change.title} class="dialog" close={() => close(outcome !== undefined)}>
-      <h2>{change.title}</h2>
-      {outcome === undefined ? (
-        <>
-          {children}
-          <WhatIsLeft left={change.left} />
-          {rule}
-          <Question change={change} done={setOutcome} stop={() => close(false)} />
-        </>
-      ) : (
-        <>
-          {'proposal_id' in outcome ? (
-            <Waits proposed={outcome} />
-          ) : (
-            <Applied agent={change.agent} seq={outcome.seq} {...change.told(outcome)} />
-          )}
-          <Done close={() => close(true)} />
-        </>
-      )}
-    </Dialog>
+    <Confirm<Applied> change={{ ...asked, stop: 'Leave it as it is', refused, told: applied, close }}>
+      {children}
+      <WhatIsLeft left={left} />
+      {rule}
+    </Confirm>
   )
 }
 
-function Applied(props: { agent: string; seq: number; text: string; publicKey?: string }) {
+function Changed(props: { agent: string; seq: number; text: string; publicKey?: string }) {
   const { agent, seq, text, publicKey } = props
   return (
     <>
@@ -80,63 +56,13 @@ function Applied(props: { agent: string; seq: number; text: string; publicKey?: 
   )
 }
 
-function Question<Applied>(props: {
-  change: AgentChange<Applied>
-  done: (outcome: Applied | ProposedMutation) => void
-  stop: () => void
-}) {
-  const { change, done, stop } = props
-  const { confirm, button } = change
-  const [typed, setTyped] = useState('')
-  const [refused, setRefused] = useState<Refused | undefined>(undefined)
-  const [isBusy, setBusy] = useState(false)
-  const apply = async (): Promise<void> => {
-    setBusy(true)
-    try {
-      done(await change.apply())
-    } catch (error) {
-      setRefused(refusedBy(error))
-      setBusy(false)
-    }
-  }
-  return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault()
-        void apply()
-      }}
-    >
-      {confirm !== undefined && <TypedConfirmation {...confirm} typed={typed} set={setTyped} />}
-      {refused !== undefined && (
-        <p class="problem" role="alert">
-          {refused.text}{' '}
-          {refused.proposal !== undefined && (
-            <a href={proposalLink(refused.proposal)}>Look at the proposal</a>
-          )}
-        </p>
-      )}
-      <div class="buttons">
-        <button
-          type="submit"
-          class={confirm === undefined ? 'primary' : 'danger'}
-          disabled={isBusy || (confirm !== undefined && typed.trim() !== confirm.wanted)}
-        >
-          {button}
-        </button>
-        <button type="button" onClick={stop}>
-          Leave it as it is
-        </button>
-      </div>
-    </form>
-  )
-}
-
-function refusedBy(error: unknown): Refused {
-  if (!(error instanceof ServiceError) || error.code !== 'proposal_open')
-    return { text: explain(error), proposal: undefined }
+function refused(error: unknown): ComponentChildren {
+  if (!(error instanceof ServiceError) || error.code !== 'proposal_open') return explain(error)
   const { proposal_id: id } = error.problem
-  return {
-    text: 'A proposal to change this waits already.',
-    proposal: typeof id === 'string' ? id : undefined,
-  }
+  return (
+    <>
+      A proposal to change this waits already.{' '}
+      {typeof id === 'string' && <a href={proposalLink(id)}>Look at the proposal</a>}
+    </>
+  )
 }

@@ -1,10 +1,12 @@
 import { useState } from 'preact/hooks'
 import type { KeyRotated } from '../../../client/index.js'
+import { useFocusAfter } from '../../parts/confirm.js'
+import { Tick } from '../../parts/field.js'
 import { keyDigits } from '../../parts/format.js'
 import { CopyButton, ScopedButton } from '../../parts/texts.js'
 import { may } from '../../parts/session.js'
 import { ChangeAgent } from './change-agent.js'
-import { type ChangeProps, Rule, useHeading, Waiting } from './rule.js'
+import { type ChangeProps, Rule, Waiting } from './rule.js'
 import { leftByRotation } from './words.js'
 
 /** The key of an agent, and another one in its place. */
@@ -12,10 +14,10 @@ export function KeySection(props: ChangeProps) {
   const { session, status, waiting } = props
   const { public_key: key } = status
   const [isAsking, setAsking] = useState(false)
-  const { heading, changed } = useHeading(props.reload)
+  const { place, changed } = useFocusAfter<HTMLHeadingElement>(props.reload)
   return (
     <section aria-labelledby="key-title">
-      <h2 id="key-title" ref={heading} tabIndex={-1}>
+      <h2 id="key-title" ref={place} tabIndex={-1}>
         Key
       </h2>
       <p class="long">
@@ -70,14 +72,9 @@ function KeyQuestion(props: ChangeProps & { close: () => void }) {
         if (isChanged) reload()
       }}
     >
-      <label class="tick">
-        <input
-          type="checkbox"
-          checked={isLeaked}
-          onChange={(event) => setLeaked(event.currentTarget.checked)}
-        />
+      <Tick isOn={isLeaked} set={setLeaked}>
         The old key may be in other hands
-      </label>
+      </Tick>
     </ChangeAgent>
   )
 }

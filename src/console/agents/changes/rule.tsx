@@ -1,4 +1,3 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, Proposal, Zone } from '../../../client/index.js'
 import { countText } from '../../parts/format.js'
 import { whatText } from '../../parts/proposal-words.js'
@@ -19,20 +18,6 @@ export interface ChangeProps {
   waiting: Proposal | undefined
   /** Reads the state of the agent again. */
   reload: () => void
-}
-
-/** A heading that takes the focus after a change: the button that led to it may be gone. */
-export function useHeading(reload: () => void) {
-  const heading = useRef<HTMLHeadingElement>(null)
-  const [changes, setChanges] = useState(0)
-  useEffect(() => {
-    if (changes > 0) heading.current?.focus()
-  }, [changes])
-  const changed = (): void => {
-    setChanges(changes + 1)
-    reload()
-  }
-  return { heading, changed }
 }
 
 /** When a change takes effect, and whom it needs. */

@@ -1,5 +1,5 @@
 import type { Zone } from '../../../client/index.js'
-import type { Left } from '../../parts/what-is-left.js'
+import type { Left } from '../../parts/confirm.js'
 import { zoneMeanings, zoneRules } from '../../parts/words.js'
 
 /** When a change of the agent itself takes effect, by the rule of its zone. */

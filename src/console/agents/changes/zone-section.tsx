@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { Zone, ZoneChanged } from '../../../client/index.js'
+import { useFocusAfter } from '../../parts/confirm.js'
 import { ScopedButton } from '../../parts/texts.js'
+import { ZoneChoice } from '../../parts/zone-choice.js'
 import { may } from '../../parts/session.js'
-import { zoneMeanings, zones } from '../../parts/words.js'
 import { ChangeAgent } from './change-agent.js'
-import { type ChangeProps, Rule, useHeading, Waiting, WayBack } from './rule.js'
+import { type ChangeProps, Rule, Waiting, WayBack } from './rule.js'
 import { leftByZone } from './words.js'
 
 /** The zone of an agent, and another one. */
@@ -13,26 +14,18 @@ export function ZoneSection(props: ChangeProps) {
   const { zone } = status
   const [chosen, setChosen] = useState<Zone>(zone)
   const [isAsking, setAsking] = useState(false)
-  const { heading, changed } = useHeading(props.reload)
+  const { place, changed } = useFocusAfter<HTMLHeadingElement>(props.reload)
   return (
     <section aria-labelledby="zone-title">
-      <h2 id="zone-title" ref={heading} tabIndex={-1}>
+      <h2 id="zone-title" ref={place} tabIndex={-1}>
         Zone
       </h2>
-      <fieldset>
-        <legend>What may happen to records once they are written</legend>
-        {zones.map((one) => (
-          <label key={one} class="choice">
-            <input type="radio" name="zone" checked={chosen === one} onChange={() => setChosen(one)} />
-            <span>
-              <strong>{one}</strong>
-              {one === zone && ' (now)'}
-              <br />
-              {zoneMeanings[one]}
-            </span>
-          </label>
-        ))}
-      </fieldset>
+      <ZoneChoice
+        name="What may happen to records once they are written"
+        chosen={chosen}
+        now={zone}
+        set={setChosen}
+      />
       {waiting === undefined ? (
         <ZoneButton
           mayChange={may(session.who, 'agents:admin')}

@@ -1,10 +1,10 @@
 import { useState } from 'preact/hooks'
-import type { EdgePageResponse, GraphEdge, ServiceClient } from '../../../client/index.js'
-import { CardCell, CardRow, CardTable } from '../../parts/card-table.js'
-import { useLoaded } from '../../parts/load.js'
+import type { EdgePageResponse, ServiceClient } from '../../../client/index.js'
+import { CardTable } from '../../parts/card-table.js'
+import { isoOf } from '../../parts/format.js'
+import { Read, useLoaded } from '../../parts/load.js'
 import { CursorPages } from '../../parts/pages.js'
-import { Empty, Failure, Loading } from '../../parts/texts.js'
-import { isoOf } from '../records/filter.js'
+import { Empty } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 
 const PAGE_EDGES = 50
@@ -33,43 +33,41 @@ export function EdgeTable(props: {
   const { service, agent, direction, filter, turn } = props
   const [cursors, setCursors] = useState<string[]>([])
   const cursor = cursors.at(-1)
-  const { loaded, reload } = useLoaded<EdgePageResponse>(`${cursor ?? ''} ${turn}`, (signal) => {
+  const read = useLoaded<EdgePageResponse>(`${cursor ?? ''} ${turn}`, (signal) => {
     const page = { direction, limit: PAGE_EDGES, cursor, signal }
     return service.graph.edgePage(agent, { ...page, ...optionsOf(filter) })
   })
   const isOut = direction === 'out'
   const name = isOut ? `Edges from ${agent}` : `Edges to ${agent}`
-  const edges = loaded.value?.edges
   return (
     <section class="edges">
       <h2>{isOut ? 'Leads to' : 'Comes from'}</h2>
-      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
-      {edges === undefined && loaded.kind === 'loading' && <Loading what="edges" />}
-      {edges?.length === 0 && cursor === undefined && <NoEdges isOut={isOut} filter={filter} />}
-      {edges !== undefined && edges.length > 0 && (
-        <CardTable name={name} columns={['Agent', 'Type', { name: 'Weight', look: 'number' }]}>
-          {edges.map((edge) => (
-            <Row key={`${edge.src} ${edge.edge_type} ${edge.dst}`} edge={edge} isOut={isOut} />
-          ))}
-        </CardTable>
-      )}
-      <CursorPages cursors={cursors} set={setCursors} next={loaded.value?.next_cursor} />
+      <Read of={read} what="edges">
+        {({ edges }) =>
+          edges.length === 0 ? (
+            cursor === undefined && <NoEdges isOut={isOut} filter={filter} />
+          ) : (
+            <CardTable
+              name={name}
+              rows={edges}
+              keyOf={({ src, edge_type: type, dst }) => `${src} ${type} ${dst}`}
+              head={['Agent', ({ src, dst }) => <AgentLink agent={isOut ? dst : src} />]}
+              numbers={['Weight']}
+              cells={{
+                Type: ({ edge_type: type }) => <code>{type}</code>,
+                Weight: ({ weight }) => weight,
+              }}
+            />
+          )
+        }
+      </Read>
+      <CursorPages cursors={cursors} set={setCursors} next={read.loaded.value?.next_cursor} />
     </section>
   )
 }
 
-function Row({ edge: { src, dst, edge_type: type, weight }, isOut }: { edge: GraphEdge; isOut: boolean }) {
-  const other = isOut ? dst : src
-  return (
-    <CardRow head={<a href={agentLink(other, 'graph')}>{other}</a>}>
-      <CardCell name="Type">
-        <code>{type}</code>
-      </CardCell>
-      <CardCell name="Weight" isNumber>
-        {weight}
-      </CardCell>
-    </CardRow>
-  )
+function AgentLink({ agent }: { agent: string }) {
+  return <a href={agentLink(agent, 'graph')}>{agent}</a>
 }
 
 function NoEdges({ isOut, filter: { type, asOfMs } }: { isOut: boolean; filter: EdgeFilter }) {

@@ -1,21 +1,17 @@
 import { useState } from 'preact/hooks'
-import { fieldPathDetail, fieldSteps, pathOfMember, storedSteps } from '../../../strand/field-path.js'
+import { fieldPathDetail, fieldSteps, pathOfMember } from '../../../strand/field-path.js'
 import { passing } from '../../storage.js'
 import type { RecordRow } from '../../parts/records/record-row.js'
+import { valueOfJson } from '../../parts/json.js'
+import { Problem } from '../../parts/field.js'
+import { columnName } from '../../parts/records/record-table.js'
 
 const FIELDS_MAX = 40
 
 /** The paths of the columns that were chosen for an agent in this tab. */
 export function chosenColumns(agent: string): string[] {
-  const kept = passing.read(`columns.${agent}`)
-  const parsed: unknown = kept === undefined ? [] : JSON.parse(kept)
-  return Array.isArray(parsed) ? parsed.filter((path): path is string => typeof path === 'string') : []
-}
-
-/** What stands above a column: the name of a member of the body itself, or the path to a field further within. */
-export function columnName(path: string): string {
-  const [name = path, ...further] = storedSteps(path)
-  return further.length === 0 ? name : path
+  const kept = valueOfJson(passing.read(`columns.${agent}`))
+  return Array.isArray(kept) ? kept.filter((path): path is string => typeof path === 'string') : []
 }
 
 /** Makes columns of fields of the bodies: of members of those that are shown, and of any path. */
@@ -76,11 +72,7 @@ function AnyColumn({ add }: { add: (path: string) => void }) {
         onInput={(event) => setPath(event.currentTarget.value)}
       />
       <button type="submit">Add</button>
-      {fault !== undefined && (
-        <p class="problem" role="alert">
-          {fault}
-        </p>
-      )}
+      <Problem text={fault} />
     </form>
   )
 }

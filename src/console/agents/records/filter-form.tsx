@@ -1,6 +1,7 @@
 import type { TargetedEvent } from 'preact'
 import { useState } from 'preact/hooks'
-import { operatorWords } from '../../parts/operators.js'
+import { Field, Moment, Problem } from '../../parts/field.js'
+import { operatorWords } from '../../parts/rule-diff.js'
 import {
   type ConditionDraft,
   type FilterDraft,
@@ -43,16 +44,12 @@ export function FilterForm({
   return (
     <form class="filter" onSubmit={submit} aria-label="Filter">
       <div class="filter-line">
-        <label class="field">
-          Types
-          <input
-            placeholder="reading, auth/*"
-            autocomplete="off"
-            spellcheck={false}
-            value={draft.types}
-            onInput={(event) => setDraft({ ...draft, types: event.currentTarget.value })}
-          />
-        </label>
+        <Field
+          name="Types"
+          placeholder="reading, auth/*"
+          value={draft.types}
+          set={(types) => setDraft({ ...draft, types })}
+        />
         <Moment name="From" value={draft.from} set={(from) => setDraft({ ...draft, from })} />
         <Moment name="To" value={draft.to} set={(to) => setDraft({ ...draft, to })} />
       </div>
@@ -60,11 +57,7 @@ export function FilterForm({
         // Conditions have no identity but their place.
         <Condition key={at} condition={condition} set={(changed) => setCondition(at, changed)} />
       ))}
-      {fault !== undefined && (
-        <p class="problem" role="alert">
-          {fault}
-        </p>
-      )}
+      <Problem text={fault} />
       <div class="buttons">
         <button
           type="button"
@@ -81,21 +74,6 @@ export function FilterForm({
         </button>
       </div>
     </form>
-  )
-}
-
-/** A moment in the zone of the reader. */
-export function Moment({ name, value, set }: { name: string; value: string; set: (value: string) => void }) {
-  return (
-    <label class="field">
-      {name}
-      <input
-        type="datetime-local"
-        step="1"
-        value={value}
-        onInput={(event) => set(event.currentTarget.value)}
-      />
-    </label>
   )
 }
 

@@ -1,5 +1,6 @@
 import type { PagedQueryBody, WhereCondition } from '../../../client/index.js'
 import { fieldPathDetail, fieldSteps } from '../../../strand/field-path.js'
+import { isoOf, msOfField } from '../../parts/format.js'
 
 /** The types that a value of a condition can be typed as. */
 export const valueTypes = ['text', 'number', 'yes or no', 'JSON'] as const
@@ -85,15 +86,4 @@ function jsonOf({ field, value: text }: ConditionDraft): { value: unknown } | { 
   } catch {
     return { fault: `Expected JSON for ${field}, as "text", 12 or ["a","b"]` }
   }
-}
-
-/** The moment of a field of type datetime-local; undefined for an empty one. */
-export function msOfField(text: string): number | undefined {
-  const ms = new Date(text).getTime()
-  return text === '' || Number.isNaN(ms) ? undefined : ms
-}
-
-/** A moment as the server reads it, whatever its year: milliseconds before 1973 are taken for seconds, and refused. */
-export function isoOf(ms: number): string {
-  return new Date(ms).toISOString()
 }

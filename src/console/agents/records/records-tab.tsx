@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../../client/index.js'
 import { Pages } from '../../parts/pages.js'
 import { countText } from '../../parts/format.js'
-import { useLoaded } from '../../parts/load.js'
-import { Empty, Failure, Loading } from '../../parts/texts.js'
+import { Read, useLoaded } from '../../parts/load.js'
+import { Empty } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 import type { SignedIn } from '../../parts/session.js'
 import { ColumnPicker, chosenColumns } from './columns.js'
@@ -65,9 +65,9 @@ export function RecordsTab({ session, status, seq, reload }: RecordsTabProps) {
           {warning}
         </p>
       ))}
-      {page.loaded.kind === 'failed' && <Failure message={page.loaded.message} retry={page.reload} />}
-      {rows === undefined && page.loaded.kind === 'loading' && <Loading what="records" />}
-      {rows !== undefined && <Rows agent={agent} rows={rows} columns={columns} isNarrowed={isNarrowed} />}
+      <Read of={page} what="records">
+        {({ rows: found }) => <Rows agent={agent} rows={found} columns={columns} isNarrowed={isNarrowed} />}
+      </Read>
       <Pages
         hasBefore={page.hasNewer}
         next={page.loaded.value?.next}

@@ -2,7 +2,7 @@ import type { PolicyClaims } from '../../../auth/row-policy.js'
 import type { User } from '../../../client/index.js'
 import { utf8 } from '../../../proof/hex.js'
 import { readJson } from '../../../strand/json.js'
-import { isObject } from './draft.js'
+import { isObject } from '../../parts/json.js'
 
 /** As deep as the server takes metadata, and one for the claims themselves. */
 const DEPTH_MAX = 17

@@ -6,6 +6,7 @@ import {
   type PolicyAction,
 } from '../../../auth/row-policy.js'
 import { utf8 } from '../../../proof/hex.js'
+import { isObject } from '../../parts/json.js'
 import { type Condition, operators } from '../../../strand/condition.js'
 import { readJson } from '../../../strand/json.js'
 import { queriedTypePattern } from '../../../strand/record-type.js'
@@ -147,11 +148,6 @@ function conditionOf(item: unknown): Condition | undefined {
 
 function hasOnly(value: object, names: readonly string[]): boolean {
   return Object.keys(value).every((name) => names.includes(name))
-}
-
-/** A JSON object, as a copy. */
-export function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** What the server would refuse in rules that have the right shape, each in its words. */

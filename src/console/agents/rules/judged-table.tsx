@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Policy, PolicyAction } from '../../../auth/row-policy.js'
 import { quotedText } from '../../../auth/shown-text.js'
 import { fieldOf } from '../../../strand/field-path.js'
-import { CardCell, CardRow, CardTable } from '../../parts/card-table.js'
+import { CardTable } from '../../parts/card-table.js'
 import { countText, lineText } from '../../parts/format.js'
 import { Conditions, typesText } from '../../parts/rule-diff.js'
 import { Quoted } from '../../parts/texts.js'
@@ -42,36 +42,32 @@ export function JudgedTable(props: {
       <CardTable
         name="Tried records"
         class="judged"
-        columns={['Record', 'Saved rules', ...(hasEdited ? ['Edited rules'] : []), 'Type', 'Body']}
-      >
-        {shown.map(({ row, saved: before, edited: after }) => (
-          <CardRow key={row.seq} head={<a href={agentLink(agent, row.seq)}>{countText(row.seq)}</a>}>
-            <CardCell name="Saved rules">
-              {before && <Says judgement={before} rules={saved} row={row} action={action} />}
-            </CardCell>
-            {hasEdited && (
-              <CardCell name="Edited rules">
-                {after && (
-                  <Says
-                    judgement={after}
-                    rules={edited}
-                    row={row}
-                    action={action}
-                    isChanged={before?.allowed !== after.allowed}
-                  />
-                )}
-              </CardCell>
-            )}
-            <CardCell name="Type">
-              <code>{row.type}</code>{' '}
-              {row.state !== 'active' && <span class={`badge ${row.state}`}>{row.state}</span>}
-            </CardCell>
-            <CardCell name="Body">
-              <code>{row.body === undefined ? '' : lineText(row.body)}</code>
-            </CardCell>
-          </CardRow>
-        ))}
-      </CardTable>
+        rows={shown}
+        keyOf={({ row }) => row.seq}
+        head={['Record', ({ row: { seq } }) => <a href={agentLink(agent, seq)}>{countText(seq)}</a>]}
+        cells={{
+          'Saved rules': ({ row, saved: before }) =>
+            before && <Says judgement={before} rules={saved} row={row} action={action} />,
+          ...(hasEdited && {
+            'Edited rules': ({ row, saved: before, edited: after }: Judged) =>
+              after && (
+                <Says
+                  judgement={after}
+                  rules={edited}
+                  row={row}
+                  action={action}
+                  isChanged={before?.allowed !== after.allowed}
+                />
+              ),
+          }),
+          Type: ({ row: { type, state } }) => (
+            <>
+              <code>{type}</code> {state !== 'active' && <span class={`badge ${state}`}>{state}</span>}
+            </>
+          ),
+          Body: ({ row: { body } }) => <code>{body === undefined ? '' : lineText(body)}</code>,
+        }}
+      />
     </>
   )
 }

@@ -1,7 +1,8 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { Policy } from '../../../auth/row-policy.js'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { explain } from '../../parts/explain.js'
+import { useTask } from '../../parts/load.js'
 import { readRows, type RecordRow } from '../../parts/records/record-row.js'
 import { type Asked, Judge, judgeAll, type Judgement } from './judge.js'
 
@@ -14,12 +15,9 @@ export function useLastRecords(service: ServiceClient, status: AgentStatusRespon
   const [rows, setRows] = useState<RecordRow[] | undefined>(undefined)
   const [progress, setProgress] = useState<{ done: number; of: number } | undefined>(undefined)
   const [problem, setProblem] = useState<string | undefined>(undefined)
-  const running = useRef<AbortController | undefined>(undefined)
-  useEffect(() => () => running.current?.abort(), [])
+  const { begin, stop } = useTask()
   const read = async (): Promise<void> => {
-    const controller = new AbortController()
-    const { signal } = controller
-    running.current = controller
+    const signal = begin()
     setProblem(undefined)
     try {
       const found: RecordRow[] = []
@@ -37,7 +35,7 @@ export function useLastRecords(service: ServiceClient, status: AgentStatusRespon
     }
     setProgress(undefined)
   }
-  return { rows, progress, problem, read, cancel: () => running.current?.abort() }
+  return { rows, progress, problem, read, cancel: stop }
 }
 
 /** A record, and what the saved and the edited rules say of it. */
@@ -64,13 +62,11 @@ type State =
 export function useJudged({ rows, saved, edited, asked }: ToJudge) {
   const [state, setState] = useState<State>({ kind: 'none' })
   const [turn, setTurn] = useState(0)
-  const running = useRef<AbortController | undefined>(undefined)
+  const { begin, stop } = useTask()
   const key = JSON.stringify([saved, edited, asked])
   useEffect(() => {
     if (rows === undefined || asked === undefined) return setState({ kind: 'none' })
-    const controller = new AbortController()
-    const { signal } = controller
-    running.current = controller
+    const signal = begin()
     const judges = [saved, edited].map((rules) => rules && new Judge(rules, asked))
     const onProgress = (done: number): void => setState({ kind: 'judging', done })
     judgeAll(judges, rows, { signal, onProgress }).then(
@@ -79,7 +75,7 @@ export function useJudged({ rows, saved, edited, asked }: ToJudge) {
         if (!signal.aborted) setState({ kind: 'failed', problem: explain(error) })
       },
     )
-    return () => controller.abort()
+    return stop
   }, [rows, key, turn])
   return {
     done: state.kind === 'judging' ? state.done : undefined,
@@ -88,7 +84,7 @@ export function useJudged({ rows, saved, edited, asked }: ToJudge) {
     again: () => setTurn(turn + 1),
     cancel: () => {
       if (state.kind !== 'judging') return
-      running.current?.abort()
+      stop()
       setState({ kind: 'failed', problem: 'Stopped before all records were judged' })
     },
   }

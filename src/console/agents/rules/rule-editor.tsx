@@ -2,6 +2,7 @@ import { useRef } from 'preact/hooks'
 import { policyActions } from '../../../auth/row-policy.js'
 import { escapeUnseen } from '../../../auth/shown-text.js'
 import { type ConditionDraft, emptyCondition } from '../records/filter.js'
+import { Field } from '../../parts/field.js'
 import { Quoted } from '../../parts/texts.js'
 import { Condition } from '../records/filter-form.js'
 import {
@@ -144,15 +145,12 @@ function Rule(props: { number: number; rule: RuleDraft; set: (rule: RuleDraft | 
           <Unseen {...condition} />
         </div>
       ))}
-      <label class="field">
-        Of these types
-        <input
-          type="text"
-          placeholder="all that applications write; sys/*, auth/* and edge/* only where named"
-          value={types}
-          onInput={({ currentTarget: { value } }) => set({ ...rule, types: value })}
-        />
-      </label>
+      <Field
+        name="Of these types"
+        placeholder="all that applications write; sys/*, auth/* and edge/* only where named"
+        value={types}
+        set={(typed) => set({ ...rule, types: typed })}
+      />
       <div class="buttons">
         <button
           ref={addButton}

@@ -1,9 +1,10 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { escapeUnseen } from '../../../auth/shown-text.js'
 import { type Policy, policyWarnings } from '../../../auth/row-policy.js'
 import type { AgentStatusResponse } from '../../../client/index.js'
-import { useLoaded } from '../../parts/load.js'
-import { Empty, Failure, Loading } from '../../parts/texts.js'
+import { useFocusAfter } from '../../parts/confirm.js'
+import { Read, useLoaded } from '../../parts/load.js'
+import { Empty } from '../../parts/texts.js'
 import { type SignedIn, may } from '../../parts/session.js'
 import { draftsOf, type EditedRules, faultsOf, textOfRules } from './draft.js'
 import { RuleEditor } from './rule-editor.js'
@@ -24,7 +25,6 @@ export function RulesTab({ session, status, reload }: RulesProps) {
   const read = useLoaded(agent, async (signal) =>
     isAllowed ? (await service.agent(agent).policies({ signal })).policies : undefined,
   )
-  const { loaded } = read
   if (!isAllowed) {
     return (
       <Empty title="This key may not see the rules">
@@ -32,13 +32,15 @@ export function RulesTab({ session, status, reload }: RulesProps) {
       </Empty>
     )
   }
-  if (loaded.kind === 'failed') return <Failure message={loaded.message} retry={read.reload} />
-  if (loaded.value === undefined) return <Loading what="the rules" />
-  const saved = () => {
+  const saved = (): void => {
     read.reload()
     reload()
   }
-  return <Rules session={session} status={status} saved={loaded.value} reload={saved} />
+  return (
+    <Read of={read} what="the rules">
+      {(policies = []) => <Rules session={session} status={status} saved={policies} reload={saved} />}
+    </Read>
+  )
 }
 
 function editedOf(policies: Policy[]): EditedRules {
@@ -48,12 +50,7 @@ function editedOf(policies: Policy[]): EditedRules {
 function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[] }) {
   const [edited, setEdited] = useState(() => editedOf(saved))
   const [isSaving, setSaving] = useState(false)
-  const [sent, setSent] = useState(0)
-  const lead = useRef<HTMLParagraphElement>(null)
-  useEffect(() => {
-    // What led to the dialog cannot be pressed any more.
-    if (sent > 0) lead.current?.focus()
-  }, [sent])
+  const { place, changed } = useFocusAfter<HTMLParagraphElement>(reload)
   const savedText = textOfRules(saved)
   useEffect(() => setEdited(editedOf(saved)), [savedText])
   const policies = 'policies' in edited.read ? edited.read.policies : undefined
@@ -62,7 +59,7 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
   const usable = faults.length === 0 ? policies : undefined
   return (
     <div class="rules">
-      <p class="lead" ref={lead} tabIndex={-1}>
+      <p class="lead" ref={place} tabIndex={-1}>
         Keys reach every record. A user’s token reaches the records that one of these rules allows, and
         without a rule nothing.
       </p>
@@ -95,9 +92,7 @@ function Rules({ session, status, saved, reload }: RulesProps & { saved: Policy[
           policies={usable}
           close={(isSent) => {
             setSaving(false)
-            if (!isSent) return
-            setSent(sent + 1)
-            reload()
+            if (isSent) changed()
           }}
         />
       )}

@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 import { type Policy, type PolicyAction, policyActions } from '../../../auth/row-policy.js'
 import type { AgentStatusResponse } from '../../../client/index.js'
 import { counted, countText } from '../../parts/format.js'
+import { ProgressLine } from '../../parts/result.js'
 import { Failure } from '../../parts/texts.js'
 import { type SignedIn, may } from '../../parts/session.js'
 import { readClaims } from './claims.js'
@@ -137,9 +138,9 @@ function Going(props: { records: ReturnType<typeof useLastRecords>; judged: Retu
   const { records, judged } = props
   return (
     <>
-      {records.progress !== undefined && <ProgressLine name="Records read" {...records.progress} />}
+      {records.progress !== undefined && <Counted name="Records read" {...records.progress} />}
       {judged.done !== undefined && (
-        <ProgressLine name="Records judged" done={judged.done} of={records.rows?.length ?? 0} />
+        <Counted name="Records judged" done={judged.done} of={records.rows?.length ?? 0} />
       )}
       {records.problem !== undefined && <Failure message={records.problem} />}
       {judged.problem !== undefined && <Failure message={judged.problem} retry={judged.again} />}
@@ -147,14 +148,12 @@ function Going(props: { records: ReturnType<typeof useLastRecords>; judged: Retu
   )
 }
 
-function ProgressLine({ name, done, of }: { name: string; done: number; of: number }) {
+function Counted(props: { name: string; done: number; of: number }) {
+  const { name, done, of } = props
   return (
-    <div class="progress">
-      <progress aria-label={name} max={Math.max(1, of)} value={done} />
-      <p class="muted">
-        {name}: {countText(done)} of {countText(of)}
-      </p>
-    </div>
+    <ProgressLine {...props}>
+      {name}: {countText(done)} of {countText(of)}
+    </ProgressLine>
   )
 }
 

@@ -1,8 +1,10 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { explain } from '../../parts/explain.js'
+import { LineFacts } from '../../parts/facts.js'
 import { counted, countText, lineText } from '../../parts/format.js'
-import { Result } from '../../parts/result.js'
+import { useTask } from '../../parts/load.js'
+import { ProgressLine, Result } from '../../parts/result.js'
 import { Failure, Time } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 import {
@@ -51,23 +53,16 @@ export function DifferenceView(props: {
           </button>
         )}
       </div>
-      {records !== undefined && (
-        <div class="progress">
-          <progress aria-label="Records read" max={size} value={records} />
-        </div>
-      )}
+      {records !== undefined && <ProgressLine name="Records read" done={records} of={size} />}
       {problem !== undefined && <Failure message={problem} />}
       <Result verdict={found?.verdict} />
       {found !== undefined && (
         <>
-          <dl class="line-facts">
-            {changeKinds.map((kind) => (
-              <div key={kind}>
-                <dt>{kindNames[kind]}</dt>
-                <dd>{countText(found.changes[kind].count)}</dd>
-              </div>
-            ))}
-          </dl>
+          <LineFacts
+            facts={Object.fromEntries(
+              changeKinds.map((kind) => [kindNames[kind], countText(found.changes[kind].count)]),
+            )}
+          />
           {changeKinds.map((kind) => (
             <ChangeList key={kind} agent={status.agent_id} kind={kind} changes={found.changes[kind]} />
           ))}
@@ -81,12 +76,9 @@ function useDifference({ service, status, from, to }: Parameters<typeof Differen
   const [found, setFound] = useState<Difference | undefined>(undefined)
   const [records, setRecords] = useState<number | undefined>(undefined)
   const [problem, setProblem] = useState<string | undefined>(undefined)
-  const running = useRef<AbortController | undefined>(undefined)
-  useEffect(() => () => running.current?.abort(), [])
+  const { begin, stop } = useTask()
   const read = async (): Promise<void> => {
-    const controller = new AbortController()
-    const { signal } = controller
-    running.current = controller
+    const signal = begin()
     setFound(undefined)
     setProblem(undefined)
     setRecords(0)
@@ -98,7 +90,7 @@ function useDifference({ service, status, from, to }: Parameters<typeof Differen
     }
     setRecords(undefined)
   }
-  return { found, records, problem, read, cancel: () => running.current?.abort() }
+  return { found, records, problem, read, cancel: stop }
 }
 
 function ChangeList(props: { agent: string; kind: ChangeKind; changes: Changes }) {

@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient, Zone } from '../../../client/index.js'
+import { LineFacts } from '../../parts/facts.js'
 import { countText } from '../../parts/format.js'
 import { type Loaded, useLoaded } from '../../parts/load.js'
 import { Result } from '../../parts/result.js'
@@ -57,7 +58,7 @@ export function MomentView(props: {
       {shown === undefined && loaded.kind === 'loading' && <Loading what="the strand as it was" />}
       {shown !== undefined && (
         <>
-          <Facts agent={agent} shown={shown} />
+          <MomentFacts agent={agent} shown={shown} />
           <Result verdict={shown.check.verdict}>
             <details>
               <summary>What this proves, and what not</summary>
@@ -71,41 +72,19 @@ export function MomentView(props: {
   )
 }
 
-function Facts({ agent, shown }: { agent: string; shown: MomentRead }) {
+function MomentFacts({ agent, shown }: { agent: string; shown: MomentRead }) {
   const { seq, ms, nextMs, chainHead, zone } = shown
   return (
-    <dl class="line-facts">
-      <div>
-        <dt>Records</dt>
-        <dd>{countText(seq)}</dd>
-      </div>
-      <div>
-        <dt>Last of them</dt>
-        <dd>
-          <a href={agentLink(agent, seq)}>Record {countText(seq)}</a>
-        </dd>
-      </div>
-      <div>
-        <dt>From</dt>
-        <dd>
-          <Time ms={ms} />
-        </dd>
-      </div>
-      <div>
-        <dt>Until</dt>
-        <dd>{nextMs === undefined ? 'now' : <Time ms={nextMs} />}</dd>
-      </div>
-      <div>
-        <dt>Head</dt>
-        <dd>
-          <Hash hex={chainHead} name="the head of then" />
-        </dd>
-      </div>
-      <div>
-        <dt>Zone</dt>
-        <dd title={isZone(zone) ? zoneMeanings[zone] : undefined}>{zone ?? 'none'}</dd>
-      </div>
-    </dl>
+    <LineFacts
+      facts={{
+        Records: countText(seq),
+        'Last of them': <a href={agentLink(agent, seq)}>Record {countText(seq)}</a>,
+        From: <Time ms={ms} />,
+        Until: nextMs === undefined ? 'now' : <Time ms={nextMs} />,
+        Head: <Hash hex={chainHead} name="the head of then" />,
+        Zone: <span title={isZone(zone) ? zoneMeanings[zone] : undefined}>{zone ?? 'none'}</span>,
+      }}
+    />
   )
 }
 

@@ -6,14 +6,13 @@ import {
 } from '../../../client/index.js'
 import { requireEd25519, webCryptoJobs } from '../../../client/webcrypto.js'
 import { runLater } from '../../../proof/job.js'
-import { type ReadRecord, examineRecord } from '../../../proof/record.js'
+import { type ReadRecord, examineRecord, bodyMembers } from '../../../proof/record.js'
 import { explain } from '../../parts/explain.js'
 import { counted, exactTimeText, keyDigits } from '../../parts/format.js'
-import type { Verdict } from '../../parts/result.js'
 import { unboundFault } from '../../parts/proof/check-strand.js'
 import { type KeptCheck, keptCheck, trustedKey } from '../../parts/proof/kept.js'
 import { markDeleted, readStrandPart, type RecordRow, rowOf } from '../../parts/records/record-row.js'
-import { historyFault, historyOf } from './history.js'
+import type { Verdict } from '../../parts/result.js'
 
 /** Records that are listed of a moment: its last ones. */
 export const LISTED_RECORDS = 50
@@ -222,4 +221,42 @@ async function signedFault(
     },
   )
   return grown.ok ? undefined : `it does not fit the strand that this browser checked whole: ${grown.reason}`
+}
+
+/** What the signed records of the server say of a strand at their last one (docs/FORMAT.md, Mutations). */
+interface History {
+  zone: unknown
+  /** Seqs of the records that are deleted. */
+  deleted: ReadonlySet<unknown>
+}
+
+/** Reads the history of a strand; undefined where it does not begin at genesis, or a record of it is withheld. */
+function historyOf(records: readonly ReadRecord[]): History | undefined {
+  if (records[0]?.header?.seq !== 0) return undefined
+  let zone: unknown
+  const deleted = new Set<unknown>()
+  for (const { header, content } of records) {
+    if (header?.type.startsWith('sys/') !== true) continue
+    if (content === undefined) return undefined
+    const body = bodyMembers(content)
+    if (header.type === 'sys/genesis' || header.type === 'sys/zone') zone = body['zone']
+    else if (header.type === 'sys/tombstone') deleted.add(body['target_seq'])
+    else if (header.type === 'sys/restore') deleted.delete(body['target_seq'])
+  }
+  return { zone, deleted }
+}
+
+/** What the server says otherwise than the signed records do; undefined where they agree. */
+function historyFault(
+  { zone, deleted }: History,
+  said: { zone: string | null; rows: readonly RecordRow[] },
+): string | undefined {
+  if (said.zone !== zone) return `the server names the zone ${said.zone}, the records name ${String(zone)}`
+  const other = said.rows.find(
+    ({ seq, state }) =>
+      (state === 'deleted' && !deleted.has(seq)) || (state === 'active' && deleted.has(seq)),
+  )
+  if (other === undefined) return undefined
+  const is = other.state === 'deleted' ? 'was' : 'was not'
+  return `the server says that record ${other.seq} ${is} deleted then, and the records say otherwise`
 }

@@ -1,9 +1,9 @@
 import { useId, useRef, useState } from 'preact/hooks'
 import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
 import { explain } from '../../parts/explain.js'
+import { Moment, Problem } from '../../parts/field.js'
+import { msOfField } from '../../parts/format.js'
 import { Time } from '../../parts/texts.js'
-import { msOfField } from '../records/filter.js'
-import { Moment } from '../records/filter-form.js'
 import { DifferenceView } from './difference-view.js'
 import { MomentView, type Place, useMoment } from './moment-view.js'
 import { seqAt } from './moment.js'
@@ -196,16 +196,16 @@ function TypedMoment({ service, agent, headSeq, reload, set }: HandleProps) {
     >
       <Moment name="A moment, in your time zone" value={text} set={setText} />
       <button type="submit">Go to the moment</button>
-      {began !== undefined && (
-        <p class="problem" role="alert">
-          There was no strand yet at <Time ms={began} />.
-        </p>
-      )}
-      {problem !== undefined && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem
+        text={
+          began !== undefined && (
+            <>
+              There was no strand yet at <Time ms={began} />.
+            </>
+          )
+        }
+      />
+      <Problem text={problem} />
     </form>
   )
 }

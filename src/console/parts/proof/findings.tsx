@@ -1,4 +1,5 @@
 import type { VerifiedExport } from '../../../client/index.js'
+import { Facts } from '../facts.js'
 import { countText, counted } from '../format.js'
 import { Hash, Key, Time } from '../texts.js'
 import type { KeptCheck } from './kept.js'
@@ -53,35 +54,20 @@ export function Findings(props: {
 }
 
 function Counts({ found }: { found: VerifiedExport }) {
+  const { keys, sealed, withheld } = found
   return (
-    <dl class="facts">
-      <dt>Signatures</dt>
-      <dd>
-        {countText(found.signaturesChecked)}
-        {found.sealed > 0 && `, which also cover ${counted(found.sealed, 'sealed record')}`}
-      </dd>
-      <dt>Erased bodies</dt>
-      <dd>{countText(found.erased)}</dd>
-      {found.withheld > 0 && (
-        <>
-          <dt>Withheld bodies</dt>
-          <dd>{countText(found.withheld)}</dd>
-        </>
-      )}
-      <dt>Keys</dt>
-      <dd>{found.keys === 1 ? 'One, never changed' : `${found.keys}, each named by the one before`}</dd>
-      <dt>Key in force</dt>
-      <dd>
-        <Key hex={found.publicKey} name="the key in force" />
-      </dd>
-      <dt>Head</dt>
-      <dd>
-        <Hash hex={found.chainHead} name="the head" />
-      </dd>
-      <dt>Strand</dt>
-      <dd>
-        <Hash hex={found.strand} name="the strand" />
-      </dd>
-    </dl>
+    <Facts
+      facts={{
+        Signatures: `${countText(found.signaturesChecked)}${
+          sealed > 0 ? `, which also cover ${counted(sealed, 'sealed record')}` : ''
+        }`,
+        'Erased bodies': countText(found.erased),
+        'Withheld bodies': withheld > 0 ? countText(withheld) : undefined,
+        Keys: keys === 1 ? 'One, never changed' : `${keys}, each named by the one before`,
+        'Key in force': <Key hex={found.publicKey} name="the key in force" />,
+        Head: <Hash hex={found.chainHead} name="the head" />,
+        Strand: <Hash hex={found.strand} name="the strand" />,
+      }}
+    />
   )
 }

@@ -1,4 +1,5 @@
 import { lasting } from '../../storage.js'
+import { objectOfJson } from '../json.js'
 
 /** What this browser remembers of a strand that it has checked whole. None of it is secret. */
 export interface KeptCheck {
@@ -38,16 +39,10 @@ export function trustKey(strand: string, publicKey: string): void {
 
 /** The storage is the reader's, who may have changed it. */
 function readKept(text: string): KeptCheck | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    if (typeof value !== 'object' || value === null) return undefined
-    const { checkpoint, size, chainHead, publicKey, trusted, checkedAtMs } = { ...none, ...value }
-    const isWhole =
-      checkpoint !== '' && Number.isSafeInteger(size) && size > 0 && Number.isFinite(checkedAtMs)
-    return isWhole ? { checkpoint, size, chainHead, publicKey, trusted, checkedAtMs } : undefined
-  } catch {
-    return undefined
-  }
+  const found = { ...none, ...objectOfJson(text) }
+  const { checkpoint, size, chainHead, publicKey, trusted, checkedAtMs } = found
+  const isWhole = checkpoint !== '' && Number.isSafeInteger(size) && size > 0 && Number.isFinite(checkedAtMs)
+  return isWhole ? { checkpoint, size, chainHead, publicKey, trusted, checkedAtMs } : undefined
 }
 
 const none: KeptCheck = { checkpoint: '', size: 0, chainHead: '', publicKey: '', trusted: '', checkedAtMs: 0 }

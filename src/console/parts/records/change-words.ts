@@ -1,4 +1,4 @@
-import type { Left } from '../what-is-left.js'
+import type { Left } from '../confirm.js'
 
 /** What can be done to a record once it is written. */
 export type RecordAction = 'delete' | 'restore' | 'erase'

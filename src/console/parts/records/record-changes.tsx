@@ -1,20 +1,15 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { AgentStatusResponse } from '../../../client/index.js'
 import { ScopedButton } from '../texts.js'
 import { may, type Scope, session } from '../session.js'
-import { ChangeDialog } from './change-dialog.js'
-import type { ChangedRecord } from './changed-record.js'
+import { useFocusAfter } from '../confirm.js'
+import { type ChangedRecord, ChangeDialog } from './change-dialog.js'
 import type { RecordAction } from './change-words.js'
 
 /** Deleting, restoring and erasing a record, where its zone and the key allow it; else why not. */
-export function RecordChanges({ changed, ...about }: ChangedRecord & { changed: () => void }) {
+export function RecordChanges({ reload, ...about }: ChangedRecord & { reload: () => void }) {
   const [asking, setAsking] = useState<RecordAction | undefined>(undefined)
-  const [changes, setChanges] = useState(0)
-  const heading = useRef<HTMLHeadingElement>(null)
-  useEffect(() => {
-    // The button that led to the change may be gone.
-    if (changes > 0) heading.current?.focus()
-  }, [changes])
+  const { place, changed } = useFocusAfter<HTMLHeadingElement>(reload)
   const { value } = session
   if (value.kind !== 'in') return null
   const { service, who } = value
@@ -23,7 +18,7 @@ export function RecordChanges({ changed, ...about }: ChangedRecord & { changed: 
   const actions: RecordAction[] = [row.state === 'deleted' ? 'restore' : 'delete', 'erase']
   return (
     <section aria-labelledby="changes-title">
-      <h3 id="changes-title" ref={heading} tabIndex={-1}>
+      <h3 id="changes-title" ref={place} tabIndex={-1}>
         Change
       </h3>
       {shut !== undefined ? (
@@ -50,9 +45,7 @@ export function RecordChanges({ changed, ...about }: ChangedRecord & { changed: 
           action={asking}
           close={(isChanged) => {
             setAsking(undefined)
-            if (!isChanged) return
-            setChanges(changes + 1)
-            changed()
+            if (isChanged) changed()
           }}
         />
       )}

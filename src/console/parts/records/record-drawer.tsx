@@ -5,9 +5,11 @@ import type { ReadRecord } from '../../../proof/record.js'
 import { toHex } from '../../../proof/hex.js'
 import { RecordChanges } from './record-changes.js'
 import { Dialog } from '../dialog.js'
+import { Facts } from '../facts.js'
+import { valueOfJson } from '../json.js'
 import { countText } from '../format.js'
-import { useLoaded } from '../load.js'
-import { CopyButton, Failure, Loading, Time } from '../texts.js'
+import { Read, useLoaded } from '../load.js'
+import { CopyButton, Time } from '../texts.js'
 import { ProveButton } from '../proof/prove-button.js'
 import { agentLink } from '../../route.js'
 import { BodyTree } from './body-tree.js'
@@ -35,7 +37,7 @@ interface Shown {
 export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerProps) {
   const { agent_id: agent, record_count: headSeq } = status
   const link = linkTo ?? ((to?: number) => agentLink(agent, to))
-  const { loaded, reload } = useLoaded<Shown | undefined>(`${agent} ${seq}`, async (signal) => {
+  const read = useLoaded<Shown | undefined>(`${agent} ${seq}`, async (signal) => {
     if (seq > headSeq) return undefined
     const range = { fromSeq: seq, toSeq: seq, signal }
     const [{ records }, [row]] = await Promise.all([
@@ -62,25 +64,26 @@ export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerPr
           Close
         </button>
       </div>
-      {loaded.kind === 'failed' && <Failure message={loaded.message} retry={reload} />}
-      {loaded.kind === 'loading' && loaded.value === undefined && <Loading what="the record" />}
-      {loaded.kind === 'loaded' && loaded.value === undefined && (
-        <p class="notice">
-          There is no record {countText(seq)}: the last one is {countText(headSeq)}.
-        </p>
-      )}
-      {loaded.value !== undefined && (
-        <Contents
-          service={service}
-          status={status}
-          seq={seq}
-          shown={loaded.value}
-          changed={() => {
-            reload()
-            changed()
-          }}
-        />
-      )}
+      <Read of={read} what="the record">
+        {(shown) =>
+          shown === undefined ? (
+            <p class="notice">
+              There is no record {countText(seq)}: the last one is {countText(headSeq)}.
+            </p>
+          ) : (
+            <Contents
+              service={service}
+              status={status}
+              seq={seq}
+              shown={shown}
+              changed={() => {
+                read.reload()
+                changed()
+              }}
+            />
+          )
+        }
+      </Read>
     </Dialog>
   )
 }
@@ -95,7 +98,7 @@ function Contents({ service, status, seq, shown, changed }: DrawerProps & { show
       <Proof key={row.state} service={service} status={status} seq={seq} record={record} />
       <Body row={row} />
       <MadeOf record={record} hash={hash} />
-      <RecordChanges status={status} row={row} record={record} changed={changed} />
+      <RecordChanges status={status} row={row} record={record} reload={changed} />
     </>
   )
 }
@@ -127,7 +130,7 @@ function Body({ row: { body, state } }: { row: RecordRow }) {
       </section>
     )
   }
-  const value = parsed(body)
+  const value = valueOfJson(body)
   return (
     <section>
       <div class="section-head">
@@ -137,18 +140,9 @@ function Body({ row: { body, state } }: { row: RecordRow }) {
         </button>
         <CopyButton text={body} name="the body" />
       </div>
-      {isRaw || value === undefined ? <pre class="raw">{body}</pre> : <BodyTree value={value.value} />}
+      {isRaw || value === undefined ? <pre class="raw">{body}</pre> : <BodyTree value={value} />}
     </section>
   )
-}
-
-function parsed(body: string): { value: unknown } | undefined {
-  try {
-    const value: unknown = JSON.parse(body)
-    return { value }
-  } catch {
-    return undefined
-  }
 }
 
 /** The texts that are hashed and signed, as they are. */
@@ -163,35 +157,24 @@ function MadeOf({ record, hash }: Pick<Shown, 'record' | 'hash'>) {
         <CopyButton text={h} name="the header" />
       </div>
       <pre class="raw header-text">{h}</pre>
-      <dl class="facts">
-        {hash !== undefined && (
-          <>
-            <dt>Hash</dt>
-            <dd class="long">
+      <Facts
+        facts={{
+          Hash: hash && (
+            <>
               <code>{hash}</code>
               <br />
               <small class="muted">
                 SHA-256(0x00 ‖ header), as this browser computed it: the record’s address, and its leaf in the
                 tree
               </small>
-            </dd>
-          </>
-        )}
-        <dt>Signature</dt>
-        <dd class="long">
-          {sig === undefined ? `None of its own: record ${sealedBy} seals it` : <code>{sig}</code>}
-        </dd>
-        <dt>By key</dt>
-        <dd class="long">
-          <code>{header?.key}</code>
-        </dd>
-        <dt>Body commitment</dt>
-        <dd class="long">
-          <code>{header?.body}</code>
-        </dd>
-        <dt>Salt</dt>
-        <dd class="long">{salt === undefined ? 'Gone with the body' : <code>{salt}</code>}</dd>
-      </dl>
+            </>
+          ),
+          Signature: sig === undefined ? `None of its own: record ${sealedBy} seals it` : <code>{sig}</code>,
+          'By key': <code>{header?.key}</code>,
+          'Body commitment': <code>{header?.body}</code>,
+          Salt: salt === undefined ? 'Gone with the body' : <code>{salt}</code>,
+        }}
+      />
     </section>
   )
 }

@@ -3,6 +3,7 @@ import { textLines } from '../../../client/text-lines.js'
 import { parseManifest } from '../../../proof/export-lines.js'
 import { type ReadRecord, bodyText, readLineText } from '../../../proof/record.js'
 import { msOf } from '../format.js'
+import { objectOfJson } from '../json.js'
 
 /** What became of a record. */
 export type RecordState = 'active' | 'deleted' | 'erased' | 'withheld'
@@ -141,7 +142,7 @@ export function rowOf({ header, content, sealedBy, withheld }: ReadRecord): Reco
     ms: msOf(header.hlc),
     hlc: header.hlc,
     body,
-    members: membersOf(body),
+    members: objectOfJson(body) ?? {},
     state: withheld ? 'withheld' : body === undefined ? 'erased' : 'active',
     sealedBy,
   }
@@ -156,19 +157,8 @@ export function rowOfQuery(record: NucleotideRecord<unknown>): RecordRow {
     ms: msOf(record.timestamp_hlc),
     hlc: record.timestamp_hlc,
     body,
-    members: membersOf(body),
+    members: objectOfJson(body) ?? {},
     state: record.erased ? 'erased' : record.deleted ? 'deleted' : 'active',
     sealedBy: record.sealed_by,
-  }
-}
-
-function membersOf(body: string | undefined): Record<string, unknown> {
-  if (body === undefined) return {}
-  try {
-    const value: unknown = JSON.parse(body)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
-  } catch {
-    // Only a body that was changed on its way; `Prove` says so.
-    return {}
   }
 }

@@ -1,9 +1,14 @@
-import { fieldOf } from '../../../strand/field-path.js'
+import { fieldOf, storedSteps } from '../../../strand/field-path.js'
 import { countText, lineText } from '../format.js'
 import { Time } from '../texts.js'
 import { agentLink } from '../../route.js'
-import { columnName } from '../../agents/records/columns.js'
 import type { RecordRow } from './record-row.js'
+
+/** What stands above a column: the name of a member of the body itself, or the path to a field further within. */
+export function columnName(path: string): string {
+  const [name = path, ...further] = storedSteps(path)
+  return further.length === 0 ? name : path
+}
 
 /** Records as a table; on a narrow screen each is a card with its body visible. */
 export function RecordTable(props: {

@@ -1,25 +1,10 @@
 import type { RefObject } from 'preact'
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
-import { explain } from '../explain.js'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import type { ServiceClient } from '../../../client/index.js'
 import { countText, lineText } from '../format.js'
 import { Empty, Time } from '../texts.js'
 import { agentLink } from '../../route.js'
-import { readStrandPart } from './record-row.js'
 import { type LiveBlock, type LiveRow, Tail, type TailOf, type TailState } from './tail.js'
-
-/** Records of an agent as they come. */
-export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
-  const { agent_id: agent } = status
-  const tail = useTail(service, agent)
-  const [isPretty, setPretty] = useState(false)
-  return (
-    <>
-      <Controls service={service} status={status} tail={tail} isPretty={isPretty} setPretty={setPretty} />
-      <TailRows tail={tail} name={`Live records of ${agent}`} isPretty={isPretty} />
-    </>
-  )
-}
 
 /** A tail from now on or from `since`, for as long as it is shown; its connection is closed while the page is hidden. */
 export function useTail(service: ServiceClient, of: TailOf, since?: string): Tail {
@@ -86,63 +71,6 @@ export function TailRows(props: {
   )
 }
 
-function Controls(props: {
-  service: ServiceClient
-  status: AgentStatusResponse
-  tail: Tail
-  isPretty: boolean
-  setPretty: (isPretty: boolean) => void
-}) {
-  const { service, status, tail, isPretty, setPretty } = props
-  const { agent_id: agent, record_count: headSeq } = status
-  const [from, setFrom] = useState('')
-  const [problem, setProblem] = useState<string | undefined>(undefined)
-  const begin = async (): Promise<void> => {
-    setProblem(undefined)
-    const field = fieldInput.current?.value.trim() ?? ''
-    if (from === '') return tail.begin({ since: undefined, field })
-    try {
-      const range = { fromSeq: Number(from), toSeq: Number(from), signal: AbortSignal.timeout(READ_MS) }
-      const [row] = (await readStrandPart(service, agent, range)).rows
-      tail.begin({ since: row?.hlc, field })
-    } catch (error) {
-      setProblem(explain(error))
-    }
-  }
-  const fieldInput = useRef<HTMLInputElement>(null)
-  return (
-    <form
-      class="tools"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void begin()
-      }}
-    >
-      <TailButtons tail={tail} isPretty={isPretty} setPretty={setPretty} fieldInput={fieldInput} />
-      <label class="field">
-        From record
-        <input
-          type="number"
-          min={0}
-          max={headSeq}
-          step={1}
-          placeholder="now"
-          value={from}
-          onInput={(event) => setFrom(event.currentTarget.value)}
-        />
-      </label>
-      <button type="submit">Begin there</button>
-      {problem !== undefined && (
-        <p class="problem" role="alert">
-          {problem}
-        </p>
-      )}
-    </form>
-  )
-}
-
-const READ_MS = 30_000
-
 /** What every tail can do: pause, show bodies on many lines, look at one field. */
 export function TailButtons(props: {
   tail: Tail
@@ -208,7 +136,7 @@ function Block({ block, isPretty, ofMany }: { block: LiveBlock; isPretty: boolea
     () => (
       <>
         {block.rows.map((row) => (
-          <Row key={row.id} row={row} isPretty={isPretty} ofMany={ofMany} />
+          <TailRow key={row.id} row={row} isPretty={isPretty} ofMany={ofMany} />
         ))}
       </>
     ),
@@ -217,7 +145,7 @@ function Block({ block, isPretty, ofMany }: { block: LiveBlock; isPretty: boolea
 }
 
 /** A record that came. */
-export function Row(props: { row: Omit<LiveRow, 'id'>; isPretty: boolean; ofMany: boolean }) {
+export function TailRow(props: { row: Omit<LiveRow, 'id'>; isPretty: boolean; ofMany: boolean }) {
   const { row, isPretty, ofMany } = props
   const { agent, seq } = row
   return (

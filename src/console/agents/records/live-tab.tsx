@@ -1,0 +1,66 @@
+import { useRef, useState } from 'preact/hooks'
+import type { AgentStatusResponse, ServiceClient } from '../../../client/index.js'
+import { Field, Problem } from '../../parts/field.js'
+import { useChange } from '../../parts/load.js'
+import { readStrandPart } from '../../parts/records/record-row.js'
+import { TailButtons, TailRows, useTail } from '../../parts/records/tail-rows.js'
+import type { Tail } from '../../parts/records/tail.js'
+
+/** Records of an agent as they come. */
+export function LiveTab({ service, status }: { service: ServiceClient; status: AgentStatusResponse }) {
+  const { agent_id: agent } = status
+  const tail = useTail(service, agent)
+  const [isPretty, setPretty] = useState(false)
+  return (
+    <>
+      <Controls service={service} status={status} tail={tail} isPretty={isPretty} setPretty={setPretty} />
+      <TailRows tail={tail} name={`Live records of ${agent}`} isPretty={isPretty} />
+    </>
+  )
+}
+
+function Controls(props: {
+  service: ServiceClient
+  status: AgentStatusResponse
+  tail: Tail
+  isPretty: boolean
+  setPretty: (isPretty: boolean) => void
+}) {
+  const { service, status, tail, isPretty, setPretty } = props
+  const { agent_id: agent, record_count: headSeq } = status
+  const [from, setFrom] = useState('')
+  const { problem, run } = useChange()
+  const begin = async (): Promise<void> => {
+    const field = fieldInput.current?.value.trim() ?? ''
+    if (from === '') return tail.begin({ since: undefined, field })
+    const range = { fromSeq: Number(from), toSeq: Number(from), signal: AbortSignal.timeout(READ_MS) }
+    const [row] = (await readStrandPart(service, agent, range)).rows
+    tail.begin({ since: row?.hlc, field })
+  }
+  const fieldInput = useRef<HTMLInputElement>(null)
+  return (
+    <form
+      class="tools"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void run(begin)
+      }}
+    >
+      <TailButtons tail={tail} isPretty={isPretty} setPretty={setPretty} fieldInput={fieldInput} />
+      <Field
+        type="number"
+        name="From record"
+        min={0}
+        max={headSeq}
+        step={1}
+        placeholder="now"
+        value={from}
+        set={setFrom}
+      />
+      <button type="submit">Begin there</button>
+      <Problem text={problem} />
+    </form>
+  )
+}
+
+const READ_MS = 30_000

@@ -1,0 +1,36 @@
+import { type ComponentChildren, Fragment } from 'preact'
+
+/** Values by their names, in order; undefined where one does not apply. */
+type Named = Readonly<Record<string, ComponentChildren>>
+
+/** Facts below one another. */
+export function Facts({ facts }: { facts: Named }) {
+  return (
+    <dl class="facts">
+      {shown(facts).map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  )
+}
+
+/** Facts beside one another. */
+export function LineFacts({ facts }: { facts: Named }) {
+  return (
+    <dl class="line-facts">
+      {shown(facts).map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+function shown(facts: Named) {
+  return Object.entries(facts).filter(([, value]) => value !== undefined)
+}

@@ -1,0 +1,84 @@
+import type { ComponentChildren } from 'preact'
+import { useId } from 'preact/hooks'
+
+/** A field of one line. Browsers neither complete nor correct what is typed: it is no prose. */
+export function Field(props: {
+  name: ComponentChildren
+  value?: string
+  set: (typed: string) => void
+  type?: 'text' | 'search' | 'number' | 'datetime-local'
+  class?: string
+  placeholder?: string
+  /** The id of a list of values to choose from. */
+  list?: string
+  pattern?: string
+  maxLength?: number
+  required?: boolean
+  min?: number
+  max?: number
+  step?: number | 'any'
+}) {
+  const { name, set, type = 'text', ...more } = props
+  return (
+    <label class="field">
+      {name}
+      <input
+        {...more}
+        type={type}
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck={false}
+        onInput={(event) => set(event.currentTarget.value)}
+      />
+    </label>
+  )
+}
+
+/** A moment in the zone of the reader, as `msOfField` reads it. */
+export function Moment(props: { name: string; value: string; set: (value: string) => void }) {
+  return <Field {...props} type="datetime-local" step={1} />
+}
+
+/** One of some choices, each with its words. */
+export function Choice(props: {
+  name: string
+  value: string
+  options: Readonly<Record<string, string>>
+  set: (value: string) => void
+}) {
+  const { name, value, options, set } = props
+  const id = useId()
+  return (
+    <div class="field">
+      <label for={id}>{name}</label>
+      <select id={id} value={value} onChange={(event) => set(event.currentTarget.value)}>
+        {Object.entries(options).map(([option, words]) => (
+          <option key={option} value={option}>
+            {words}
+          </option>
+        ))}
+      </select>
+    </div>
+  )
+}
+
+/** Something that is so or not. */
+export function Tick(props: { isOn: boolean; set: (isOn: boolean) => void; children: ComponentChildren }) {
+  const { isOn, set, children } = props
+  return (
+    <label class="tick">
+      <input type="checkbox" checked={isOn} onChange={(event) => set(event.currentTarget.checked)} />
+      {children}
+    </label>
+  )
+}
+
+/** What is wrong with what was typed or tried. */
+export function Problem({ text }: { text: ComponentChildren }) {
+  if (text === undefined || text === false) return null
+  return (
+    <p class="problem" role="alert">
+      {text}
+    </p>
+  )
+}

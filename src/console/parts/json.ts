@@ -1,0 +1,19 @@
+/** The value of a JSON text; undefined for any other text, such as a proxy's page or what somebody has changed. */
+export function valueOfJson(text: string | undefined): unknown {
+  try {
+    return text === undefined ? undefined : JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+/** The members of a JSON object; undefined for any other text. */
+export function objectOfJson(text: string | undefined): Record<string, unknown> | undefined {
+  const value = valueOfJson(text)
+  return isObject(value) ? { ...value } : undefined
+}
+
+/** Whether a value is a JSON object. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,2 +1,0 @@
-/** The agent whose strand the log is. */
-export const logAgent = 'server::log'

@@ -1,0 +1,42 @@
+import { effect, signal } from '@preact/signals'
+import { lasting } from '../storage.js'
+
+/** Light, dark, or as the system is set. */
+export const appearances = ['system', 'light', 'dark'] as const
+
+export type Appearance = (typeof appearances)[number]
+
+const NAME = 'appearance'
+
+/** The chosen appearance. */
+export const appearance = signal<Appearance>(
+  appearances.find((one) => one === lasting.read(NAME)) ?? 'system',
+)
+
+/** Applies the chosen appearance to the page, now and whenever it changes. */
+export function applyAppearance(): void {
+  effect(() => {
+    document.documentElement.dataset['appearance'] = appearance.value
+    lasting.write(NAME, appearance.value === 'system' ? undefined : appearance.value)
+  })
+}
+
+/** Light, dark, or as the system is set. */
+export function AppearanceSwitch() {
+  return (
+    <label class="appearance">
+      <span class="hidden">Appearance</span>
+      <select
+        value={appearance.value}
+        onChange={(event) => {
+          const chosen = event.currentTarget.value
+          appearance.value = appearances.find((one) => one === chosen) ?? 'system'
+        }}
+      >
+        <option value="system">◐ Auto</option>
+        <option value="light">Light</option>
+        <option value="dark">Dark</option>
+      </select>
+    </label>
+  )
+}
