@@ -3,14 +3,13 @@ import { assert, unreachable } from '../src/base/assert.js'
 import { steadyClock } from '../src/base/clock.js'
 import { limits } from '../src/base/limits/limits.js'
 import { CheckpointTable } from '../src/cluster/database/checkpoints.js'
-import { hashOf } from '../src/cluster/database/heads.js'
+import { hashOf } from '../src/cluster/database/standing.js'
 import { KnownEnd } from '../src/cluster/database/known-end.js'
 import { describeLoss, lossOf } from '../src/cluster/database/loss.js'
-import { NodeTable } from '../src/cluster/database/nodes.js'
+import { NodeTable, Writers } from '../src/cluster/database/nodes.js'
 import { SegmentRegister, type AppendOutcome, type Place } from '../src/cluster/database/register.js'
 import { statementsOf } from '../src/cluster/database/statements.js'
 import { describeTrouble } from '../src/cluster/database/trouble.js'
-import { Writers } from '../src/cluster/database/writers.js'
 import {
   endLog,
   isClusterLogSettings,

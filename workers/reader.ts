@@ -20,14 +20,15 @@ import { bodyCommitment } from '../src/strand/hash.js'
 import { consistencyPath, inclusionPath, treeRoot as rootOf, type LeafReader } from '../src/strand/merkle.js'
 import { recordLine } from '../src/strand/strand-export.js'
 import { checkLines } from './import/check.js'
-import { stagePart } from './import/stage.js'
+import { stagePart } from './import/part.js'
 import { allows } from '../src/auth/row-policy.js'
 import { grantOfText } from '../src/auth/grant.js'
 import { openEnvironment, type Environment } from './store/environment.js'
 import { erasedCommitment } from './store/tables/erasures.js'
 import type { StoredRecord } from './store/tables/record-codec.js'
 import { recordBySeq, recordsFrom } from './store/tables/records.js'
-import { SubtreeCache } from './shard/subtree-cache.js'
+import { boundedCache } from '../src/base/bounded-cache.js'
+import { limits } from '../src/base/limits/limits.js'
 
 /*
  * Long reads, in a thread of the pool: pure functions of what is on disk, over a read-only view of the shards' stores.
@@ -38,7 +39,8 @@ const settings: unknown = workerData
 assert(isReaderSettings(settings), 'a reader is given its data directory')
 const { dataDir } = settings
 const environments = new Map<number, Environment>()
-const subtrees = new SubtreeCache()
+/** Roots of complete subtrees, which never change in an append-only tree; the ones used last are kept. */
+const subtrees = boundedCache<string, Uint8Array>(limits.subtreesKeptMax)
 
 /** Does nothing. When it returns, the pool knows that a thread could be started. */
 export function begin(): void {}

@@ -23,9 +23,8 @@ import {
 import { ShardMemory } from '../src/protocol/shard-memory.js'
 import { deriveSeed } from '../src/strand/keys.js'
 import { emailHmacInfo } from '../src/auth/email.js'
-import { FrontFrames, type SendFrame } from './shard/front-frames.js'
+import { FrontFrames, type SendFrame, Watched } from './shard/front-frames.js'
 import { Shard } from './shard/shard.js'
-import { Watched } from './shard/watched.js'
 import { type NodeLog, prepareNodeLog } from './store/replica/node-log.js'
 import { ShardStore } from './store/shard-store.js'
 
@@ -136,7 +135,7 @@ function goOn(error: Error | null): void {
   // The sync of something that the thread has waited for itself meanwhile.
   if (!open) return
   heartbeat.beat()
-  shard.tellDurable()
+  shard.releaseDurable()
   take(undefined)
   work()
 }

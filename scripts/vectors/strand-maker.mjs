@@ -2,9 +2,8 @@
 
 import { checkpointOrigin, signCheckpoint } from '../../dist/src/strand/checkpoint.js'
 import { genesisBody, keyRotateBody } from '../../dist/src/strand/genesis.js'
-import { rotationProofText } from '../../dist/src/strand/rotation-proof.js'
+import { rotationProofText, headerText, zeroHash } from '../../dist/src/strand/header.js'
 import { bodyCommitment, recordHash } from '../../dist/src/strand/hash.js'
-import { headerText, zeroHash } from '../../dist/src/strand/header.js'
 import { formatHlc } from '../../dist/src/strand/hlc.js'
 import { canonicalJson } from '../../dist/src/strand/json.js'
 import { keyPairFromSeed, signText } from '../../dist/src/strand/keys.js'

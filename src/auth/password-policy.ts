@@ -1,3 +1,5 @@
+import { commonPasswords } from './common-passwords.js'
+
 /** The fewest Unicode characters of a password. */
 export const passwordCharsMin = 8
 
@@ -28,4 +30,12 @@ export function passwordFaults(password: string, blocklist: ReadonlySet<string> 
  */
 export function foldPassword(password: string): string {
   return password.normalize('NFKC').toLowerCase().normalize('NFKC')
+}
+
+let bundled: ReadonlySet<string> | undefined
+
+/** The bundled common passwords of at least 8 characters, folded. The set is made at the first call, in some tens of milliseconds, and kept. */
+export function bundledBlocklist(): ReadonlySet<string> {
+  bundled ??= new Set(commonPasswords.split(/\s+/).filter(Boolean).map(foldPassword))
+  return bundled
 }

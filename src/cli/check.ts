@@ -1,8 +1,7 @@
 import { describeFaults } from '../settings/config.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
-import { readSettings } from './read-settings.js'
-import { warningsOf } from './warnings.js'
+import { readSettings, warningsOf } from './read-settings.js'
 
 const USAGE = `Usage: strandfast check [--json] [--SETTING VALUE…]
 Checks the settings in the environment, and those given as flags, without starting. --json prints {valid, faults, warnings}.

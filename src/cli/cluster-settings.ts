@@ -4,6 +4,8 @@ import { type Config, describeFaults, readProcessConfig } from '../settings/conf
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { showUsage } from './read-options.js'
+import { rowKeyOf } from '../data/row-key.js'
+import { type ClusterOrigin, isDirectoryOf } from '../data/cluster-origin.js'
 
 /** What a subcommand works with, or the exit code that it ends with at once. */
 export type ClusterSettings =
@@ -48,4 +50,27 @@ export function misused(fault: string): number {
 
 export function tell(line: string): void {
   process.stderr.write(`${printable(line)}\n`)
+}
+
+/** What a server that starts learns of its cluster. */
+type ClusterStart =
+  | { ok: true; origin: ClusterOrigin | undefined; warnings: string[] }
+  | { ok: false; detail: string; exitCode: number }
+
+/**
+ * Looks at the cluster that the settings name, and whether it still has what the data directory knows of it; nothing where they name
+ * none.
+ */
+export async function openCluster(config: Config): Promise<ClusterStart> {
+  const { cluster, environment, dataDir, masterSeed } = config
+  // A cluster’s settings have a master seed.
+  if (cluster === undefined || masterSeed === undefined) return { ok: true, origin: undefined, warnings: [] }
+  // Loaded where there is a cluster: the driver takes a while.
+  const outbound = await import('../cluster/database/open.js')
+  const directoryOf = (id: string) => (isDirectoryOf(dataDir, id) ? dataDir : undefined)
+  const rowKey = rowKeyOf(masterSeed)
+  const opening = await outbound.openCluster({ ...cluster, environment, rowKey, directoryOf })
+  if (opening.ok) return { ok: true, origin: opening.facts, warnings: opening.warnings }
+  const { detail, because } = opening
+  return { ok: false, detail, exitCode: because === 'away' ? exitCodes.foundWrong : exitCodes.configuration }
 }

@@ -12,14 +12,15 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Config } from '../settings/config.js'
-import { storeFault } from '../data/store-fault.js'
 import { logDirFault } from '../data/log-folders.js'
 import { freeBytes, missingPieces, storeNames } from '../data/directory.js'
 import { lockDirectory, lockHolder } from '../data/lock.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { readFormat } from '../data/format.js'
-import { type Finding, fail, ok, warn } from './finding.js'
 import { startProgress } from './progress.js'
+import { structureFault } from '../store-files/lmdb-file.js'
+import { isWholeRow } from '../store-files/row-checksum.js'
+import { isTableOfFile } from '../store-files/store-tables.js'
 
 /** Writes of one measurement, and bytes of each, as of a small commit. */
 const SYNC_COUNT = 200
@@ -226,4 +227,45 @@ function measureSyncs(path: string): Finding {
     closeSync(fd)
     rmSync(file, { force: true })
   }
+}
+
+/** What one check of `strandfast doctor` found. Only `fail` makes it end with 1. */
+export interface Finding {
+  level: 'ok' | 'warn' | 'fail'
+  /** What was checked, in a word or two. */
+  subject: string
+  detail: string
+}
+
+/** A finding that something is fine. */
+export function ok(subject: string, detail: string): Finding {
+  return { level: 'ok', subject, detail }
+}
+
+/** A finding with which the server runs, but that should be looked at. */
+export function warn(subject: string, detail: string): Finding {
+  return { level: 'warn', subject, detail }
+}
+
+/** A finding with which the server does not run, or not safely. */
+export function fail(subject: string, detail: string): Finding {
+  return { level: 'fail', subject, detail }
+}
+
+/**
+ * Tables without a checksum at the end of each row: each record has a checksum of its own, and erased ones have nothing
+ * to protect.
+ */
+const tablesOfRecords: ReadonlySet<string> = new Set(['blocks', 'imported-blocks', 'filling'])
+
+/**
+ * Checks the data file of a shard that nobody else writes to: every page, and every row except records, which
+ * `strandfast verify` and `backup` check.
+ * @returns what is wrong with it, or undefined
+ */
+export function storeFault(path: string): string | undefined {
+  return structureFault(path, {
+    table: isTableOfFile,
+    row: (table, key, value) => tablesOfRecords.has(table) || isWholeRow(key, value),
+  })
 }

@@ -1,13 +1,11 @@
 import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { askInTurn } from './ask-in-turn.js'
+import { askInTurn, describeTrouble, isClosedPipe, refusalOf } from './server-answer.js'
 import { exitCodes } from './exit-codes.js'
-import { ExportShape } from './export-shape.js'
 import { printableBytes } from './printable.js'
 import { type Progress, startProgress } from './progress.js'
 import { readOptions, showUsage } from './read-options.js'
-import { describeTrouble, isClosedPipe, refusalOf } from './server-trouble.js'
 import {
   type AskedServers,
   SERVERS_USAGE,
@@ -16,6 +14,8 @@ import {
   type ServerValues,
 } from './server-url.js'
 import { onStopSignal } from './stop-signals.js'
+import { limits } from '../base/limits/limits.js'
+import { lineEnd } from '../base/line-splitter.js'
 
 const USAGE = `Usage: strandfast export --out FILE|- [--force] [--agent NAME] [--from-seq N] [--to-seq N]
 Saves the strand of an agent as NDJSON, gzipped when FILE ends in .gz; - is standard output. A FILE that is there already
@@ -25,8 +25,6 @@ ${SERVERS_USAGE}`
 
 /** Bytes at the end of an export in which the trailer is searched. */
 const TRAILER_BYTES_MAX = 65_536
-
-const LINE_FEED = 10
 
 interface Asked extends AskedServers {
   out: string
@@ -196,4 +194,64 @@ function trailerRecords(tail: Buffer): number | undefined {
   } catch {
     return undefined
   }
+}
+
+/** Bytes of the first line of an export. */
+const MANIFEST_BYTES_MAX = 65_536
+
+/** The lines of an export besides its records: the manifest and the trailer. */
+const LINES_BESIDE = 2
+
+/**
+ * Checks that bytes from a server have the form of an export, as they arrive: they begin with a manifest, have no more
+ * lines than it says, and no line is too long. `strandfast verify` checks whether the export is valid.
+ */
+class ExportShape {
+  /** Complete lines. */
+  lines = 0
+  #lineBytes = 0
+  #first = Buffer.alloc(0)
+  #linesMax = Number.POSITIVE_INFINITY
+
+  /** Records that the manifest names; undefined before it has arrived. */
+  get records(): number | undefined {
+    return Number.isFinite(this.#linesMax) ? this.#linesMax - LINES_BESIDE : undefined
+  }
+
+  /** @throws Error when they cannot be part of an export */
+  take(bytes: Uint8Array): void {
+    for (let from = 0; from < bytes.length;) {
+      const end = lineEnd(bytes, from)
+      this.#lineBytes += end - from
+      const bytesMax = this.lines === 0 ? MANIFEST_BYTES_MAX : limits.importLineBytesMax
+      if (this.#lineBytes > bytesMax || this.lines >= this.#linesMax) throw new Error(noExport)
+      if (this.lines === 0) this.#first = Buffer.concat([this.#first, bytes.subarray(from, end)])
+      if (end < bytes.length) this.#endLine()
+      from = end + 1
+    }
+  }
+
+  #endLine(): void {
+    if (this.lines === 0) this.#linesMax = linesOf(this.#first.toString())
+    this.lines++
+    this.#lineBytes = 0
+  }
+}
+
+const noExport = 'The server answers something that is no export'
+
+/** The most lines of an export with this manifest. @throws Error when it is not a manifest */
+function linesOf(text: string): number {
+  let manifest: unknown
+  try {
+    manifest = JSON.parse(text)
+  } catch {
+    throw new Error(noExport)
+  }
+  if (typeof manifest !== 'object' || manifest === null || !('format' in manifest)) throw new Error(noExport)
+  if (manifest.format !== 'strand-export/v1') throw new Error(noExport)
+  const from = 'from_seq' in manifest ? manifest.from_seq : undefined
+  const to = 'to_seq' in manifest ? manifest.to_seq : undefined
+  if (typeof from !== 'number' || typeof to !== 'number') throw new Error(noExport)
+  return to - from + 1 + LINES_BESIDE
 }

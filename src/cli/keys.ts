@@ -1,8 +1,7 @@
-import { boundedText } from './bounded-answer.js'
+import { boundedText, describeTrouble, refusalOf } from './server-answer.js'
 import { exitCodes } from './exit-codes.js'
 import { printable } from './printable.js'
 import { readOptions, showUsage } from './read-options.js'
-import { describeTrouble, refusalOf } from './server-trouble.js'
 import { SERVER_USAGE, serverAsked, serverOptions, type ServerValues } from './server-url.js'
 
 const USAGE = `Usage: strandfast keys rotate [--organism ID]

@@ -1,18 +1,17 @@
 import { relative, resolve } from 'node:path'
 import { inspect } from 'node:util'
-import { assertFree } from '../base/free-port.js'
+import { assertFree } from '../front/door/free-port.js'
 import { pooledRandom } from '../base/random.js'
 import { type Config, describeFaults } from '../settings/config.js'
 import { describeFlags } from '../settings/flags.js'
 import { type DataDirectory, openDataDirectory } from '../data/directory.js'
 import { loadEngine } from '../front/door/engine.js'
-import { openCluster } from './cluster-start.js'
+import { openCluster } from './cluster-settings.js'
 import { exitCodes } from './exit-codes.js'
 import { showUsage } from './read-options.js'
-import { readSettings } from './read-settings.js'
+import { readSettings, warningsOf } from './read-settings.js'
 import { reachedAt } from './server-url.js'
 import { stopSignals } from './stop-signals.js'
-import { warningsOf } from './warnings.js'
 
 const USAGE = `Usage: strandfast serve [--port N] [--data-dir DIR] [--SETTING VALUE…]
 Serves requests until SIGTERM, SIGINT or SIGHUP. Settings are environment variables, described in docs/config.md, or flags, which

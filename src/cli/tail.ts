@@ -6,7 +6,7 @@ import { parseOnce } from '../settings/parse-once.js'
 import { exitCodes } from './exit-codes.js'
 import { describeError, printable } from './printable.js'
 import { showUsage } from './read-options.js'
-import { describeTrouble } from './server-trouble.js'
+import { describeTrouble } from './server-answer.js'
 import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
 import { onStopSignal } from './stop-signals.js'
 

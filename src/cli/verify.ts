@@ -8,14 +8,17 @@ import { startProgress } from './progress.js'
 import { showUsage } from './read-options.js'
 import { splitLines } from './split-lines.js'
 import { unpacked } from './unpacked.js'
-import {
-  CHECKPOINT_USAGE,
-  type CheckpointAsked,
-  checkpointOptions,
-  compareExport,
-  readCheckpointOptions,
-} from './verify-checkpoint.js'
 import { verifySegments } from './verify-segments.js'
+import { limits } from '../base/limits/limits.js'
+import { readBounded } from '../base/bounded-file.js'
+import { compareWithCheckpoint, type Comparison } from '../proof/node/compare-checkpoint.js'
+import { verifyExport } from '../proof/node/verify-export.js'
+
+const CHECKPOINT_USAGE = `       [--checkpoint OLD [--log LOGFILE [--log-key HEX]]]
+--checkpoint also shows that the strand begins with the records of the checkpoint in the file OLD. A later key of the
+strand may have signed it, as those of answers as of a moment: FILE then holds the rotation to that key. Where OLD is one
+of the server log, LOGFILE is an export of that log from its first record.
+`
 
 const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast], FILE being an export (gzipped too) or - for standard input
 ${CHECKPOINT_USAGE}--strand is the strand that was noted when it was first seen. Without it any strand passes that the key has signed: whoever
@@ -158,4 +161,55 @@ function describe(result: VerifiedExport, fast: boolean): string {
 function describeFault(fault: ExportFault): string {
   const record = fault.seq === undefined ? '' : `record ${fault.seq}, `
   return `NOT VERIFIED: ${record}line ${fault.line}: ${fault.reason}\n`
+}
+
+/** The options of `verify` that are about an earlier checkpoint. */
+const checkpointOptions = {
+  checkpoint: { type: 'string' },
+  log: { type: 'string' },
+  'log-key': { type: 'string' },
+} as const
+
+/** Which checkpoint an export is to be compared with. */
+interface CheckpointAsked {
+  checkpoint: string
+  log: string | undefined
+  logKey: string | undefined
+}
+
+type Values = Partial<Record<'checkpoint' | 'log' | 'log-key', string>>
+
+/** Reads these options; undefined when none is given, a text when they are wrong. */
+function readCheckpointOptions(file: string, values: Values): CheckpointAsked | undefined | string {
+  const { checkpoint, log } = values
+  const logKey = values['log-key']?.toLowerCase()
+  if (checkpoint === undefined) {
+    return log === undefined && logKey === undefined ? undefined : 'Expected --checkpoint with --log'
+  }
+  if (log === undefined && logKey !== undefined) return 'Expected --log with --log-key'
+  if (file === '-' || log === '-') return 'Expected files with --checkpoint: they are read twice'
+  if (logKey !== undefined && !/^[0-9a-f]{64}$/.test(logKey)) {
+    return 'Expected --log-key to be a public key of 64 hex digits'
+  }
+  return { checkpoint, log, logKey }
+}
+
+/**
+ * Compares a verified export with a checkpoint that was kept earlier; an export of the server log is verified first.
+ * @throws Error for a file that cannot be read
+ */
+async function compareExport(
+  asked: CheckpointAsked,
+  { file, verified }: { file: string; verified: VerifiedExport },
+  linesOf: (file: string) => AsyncIterable<string>,
+): Promise<Comparison> {
+  const note = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+    readBounded(asked.checkpoint, limits.smallFileBytesMax),
+  )
+  const strand = { verified, lines: () => linesOf(file) }
+  const { log, logKey } = asked
+  if (log === undefined) return compareWithCheckpoint(strand, note)
+  const ofLog = await verifyExport(linesOf(log), logKey === undefined ? {} : { publicKey: logKey })
+  if (!ofLog.ok) return { ok: false, reason: `The server log: line ${ofLog.line}: ${ofLog.reason}` }
+  return compareWithCheckpoint(strand, note, { verified: ofLog, lines: () => linesOf(log) })
 }

@@ -1,6 +1,5 @@
 import { ServiceError } from './errors.js'
 import { type Call, type Transport, newIdempotencyKey, pathSegment } from './http.js'
-import { momentText } from './moment.js'
 import type {
   AgentStatusResponse,
   AsOfResponse,
@@ -292,4 +291,9 @@ export function dated<A extends { timestamp_ms: number }>(answer: A): A & Dated 
 
 function shown<P>(record: BareRecord<P>): BareRecord<P> & Dated & { data: P } {
   return dated({ ...record, data: record.payload })
+}
+
+/** A moment as a query parameter. @throws RangeError for an invalid date */
+export function momentText(moment: Moment): string {
+  return moment instanceof Date ? moment.toISOString() : String(moment)
 }

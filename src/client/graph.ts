@@ -1,7 +1,6 @@
-import { type Bare, changeCall, dated, readCall } from './collection.js'
+import { type Bare, changeCall, dated, readCall, momentText } from './collection.js'
 import { ServiceError } from './errors.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
-import { momentText } from './moment.js'
 import type {
   CallOptions,
   ChangeOptions,

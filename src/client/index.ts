@@ -20,10 +20,10 @@ export type { EdgeOptions, EdgePageOptions, GraphClient, TraverseOptions } from 
 export type { ProposalListOptions, ProposalsClient } from './proposals.js'
 export type { OauthClient, OauthOptions, OauthProvider, OauthSignedIn } from './oauth.js'
 export type { PasskeyClient } from './passkeys.js'
-export { verifyConsistency, verifyLoggedHead } from './log-proof.js'
+export { verifyConsistency, verifyLoggedHead } from './server-log.js'
 export type { ConsistencyKeys, Grown, ProofFault } from '../proof/growth.js'
 export type { LogTrust, VerifiedHead } from '../proof/logged-head.js'
-export type { ConsistencyOptions, LogClient, LogProofOptions } from './log.js'
+export type { ConsistencyOptions, LogClient, LogProofOptions } from './server-log.js'
 export type { IngestManyOptions, RecordSource } from './ingest.js'
 export type {
   OnEvent,
@@ -35,7 +35,7 @@ export type {
   SubscriptionState,
 } from './subscription.js'
 export { verifyExport } from './verify-export.js'
-export type { Unexplained } from '../proof/erasures.js'
+export type { Unexplained } from '../proof/export-check.js'
 export type { ExportFault } from '../proof/export-check.js'
 export type { KeptStrand } from '../proof/kept-checkpoint.js'
 export type { VerifiedExport, VerifyOptions, VerifyResult } from './verify-export.js'

@@ -8,7 +8,7 @@ import { NetworkError } from './errors.js'
 import { GraphClient } from './graph.js'
 import { Transport, pathSegment } from './http.js'
 import { type IngestManyOptions, type RecordSource, ingestMany, ingestOne } from './ingest.js'
-import { type ConsistencyOptions, LogClient } from './log.js'
+import { type ConsistencyOptions, LogClient } from './server-log.js'
 import { OrganismsClient, pathOf } from './organisms.js'
 import {
   type OnEvent,

@@ -1,6 +1,5 @@
 import { genesisType, keyRotateType } from '../strand/record-type.js'
-import { rotationProofText } from '../strand/rotation-proof.js'
-import { parseHeader, type RecordHeader } from '../strand/header.js'
+import { rotationProofText, parseHeader, type RecordHeader } from '../strand/header.js'
 import type { RecordLine, Trailer } from '../strand/strand-export.js'
 import { verifies } from './ed25519.js'
 import { isBlankLine, parseLine } from './export-lines.js'

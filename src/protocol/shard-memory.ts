@@ -1,6 +1,5 @@
-import { emptyBuckets } from '../base/bucket-counts.js'
+import { emptyBuckets, appendBoundsSecs, type ShardFigures } from './shard-figures.js'
 import { limits } from '../base/limits/limits.js'
-import { appendBoundsSecs, type ShardFigures } from './shard-figures.js'
 
 /** The plain numbers among the figures, in the order in which they lie in the memory. */
 const numbers = [

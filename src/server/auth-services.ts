@@ -1,5 +1,4 @@
-import type { License } from '../auth/license.js'
-import { licenseStanding } from '../auth/license-standing.js'
+import { type License, licenseStanding } from '../auth/license.js'
 import { passwordPepper } from '../auth/password-pepper.js'
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'

@@ -1,6 +1,6 @@
 import { RefusedError } from '../base/errors.js'
 import { oauthKey, type OauthProvider, type OauthProviderName, oauthSecrets } from '../auth/oauth.js'
-import { bundledBlocklist } from '../auth/password-blocklist.js'
+import { bundledBlocklist } from '../auth/password-policy.js'
 import type { License } from '../auth/license.js'
 import { type Namespace, rootNamespace } from '../auth/namespace.js'
 import { parseAllowedRedirect } from '../auth/redirect.js'

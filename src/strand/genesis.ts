@@ -18,7 +18,7 @@ export function genesisBody(genesis: {
 
 /**
  * The canonical body of a key rotation.
- * @param proofHex the new key's signature over `rotationProofText` (rotation-proof.ts), hex
+ * @param proofHex the new key's signature over `rotationProofText` (header.ts), hex
  * @param more members that verifiers pass over
  */
 export function keyRotateBody(

@@ -48,3 +48,26 @@ export function hashOf(bytes: Uint8Array): string {
 export function recordHash(headerText: string): string {
   return hash('sha256', `\0${headerText}`, 'hex')
 }
+
+/** The bytes of a header, valid until the next call. */
+interface HeaderBytes {
+  /** 0x00 ‖ H: the record's hash is the SHA-256 of it. */
+  leaf: Buffer
+  /** H, which is signed. */
+  text: Buffer
+}
+
+// Every header is written to this one block: hashing and signing are synchronous, so none overwrites another. The first
+// byte is the 0x00 before a leaf. The views are made once for each length.
+const headerScratch = Buffer.alloc(1024)
+const headerViews: (HeaderBytes | undefined)[] = Array.from({ length: headerScratch.length + 1 })
+
+/**
+ * Makes the bytes of a header's text once, so that hashing and signing need not both do it.
+ * @param header as `headerText` makes it: ASCII, some 350 characters
+ */
+export function headerBytes(header: string): HeaderBytes {
+  const end = 1 + headerScratch.write(header, 1, 'latin1')
+  assert(end === 1 + header.length, 'a header has room')
+  return (headerViews[end] ??= { leaf: headerScratch.subarray(0, end), text: headerScratch.subarray(1, end) })
+}

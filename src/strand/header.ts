@@ -45,3 +45,12 @@ export function parseHeader(text: string): RecordHeader | undefined {
   const header = { strand, key, seq: Number(seqText), prev, hlc, type, body }
   return Number.isSafeInteger(header.seq) && headerText(header) === text ? header : undefined
 }
+
+/**
+ * What the new key signs to prove that whoever names it has it, for one strand only.
+ * @param strand 64 hex digits
+ * @param publicKey the new key, 64 hex digits
+ */
+export function rotationProofText(strand: string, publicKey: string): string {
+  return `strand-key-rotate/v1\n${strand}\n${publicKey}\n`
+}

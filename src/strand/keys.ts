@@ -70,3 +70,8 @@ function extracted(masterSeed: Uint8Array): Buffer {
 function extract(masterSeed: Uint8Array): Buffer {
   return createHmac('sha256', Buffer.alloc(seedBytes)).update(masterSeed).digest()
 }
+
+/** The seed of an agent that was created without one, derived from the master seed. */
+export function agentSeed(masterSeed: Uint8Array, name: string): Buffer {
+  return deriveSeed(masterSeed, `strandfast/agent-key/v1/${name}`)
+}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { webCryptoJobs } from '../../src/client/webcrypto.js'
 import { runLater } from '../../src/proof/job.js'
-import { verifyCheckpoint as verifyInServer } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint as verifyInServer } from '../../src/proof/node/compare-checkpoint.js'
 import { verifyCheckpoint } from '../../src/proof/note.js'
 import { signCheckpoint } from '../../src/strand/checkpoint.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'

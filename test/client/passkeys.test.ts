@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { fromBase64Url, toBase64Url } from '../../src/client/base64url.js'
+import { fromBase64Url, toBase64Url } from '../../src/client/passkeys.js'
 import { ServiceClient } from '../../src/client/index.js'
 import { type Answer, type ScriptedServer, answerJson, startScriptedServer } from './scripted-server.js'
 

@@ -7,7 +7,7 @@ import {
   SegmentRegister,
   type StoredSegment,
 } from '../../src/cluster/database/register.js'
-import { failureOf } from '../../src/cluster/database/answers.js'
+import { failureOf } from '../../src/cluster/database/trouble.js'
 import { Session } from '../../src/cluster/database/session.js'
 import { statementsOf } from '../../src/cluster/database/statements.js'
 import { eventually } from '../support/eventually.js'

@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Locator, Page, Request } from 'playwright
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { errorCatalogue } from '../../src/base/errors.js'
 import { operationIdOf } from '../../src/front/http/openapi/document.js'
-import { rootPathOf } from '../../src/front/routes/organism-auth.js'
+import { rootPathOf } from '../../src/front/routes/auth/auth-routes.js'
 import { pageHeaders } from '../../src/front/routes/page-files.js'
 import { allRoutes } from '../../src/front/routes/routes.js'
 import { axeFindings } from '../support/console/console-page.js'

@@ -63,7 +63,7 @@ interface Plant {
 const plants: [what: string, ...plants: Plant[]][] = [
   [
     'an outcome that is told before it is durable',
-    { file: 'workers/shard/untold.js', from: 'if (segment > durable)', to: 'if (false)' },
+    { file: 'workers/shard/front-frames.js', from: 'if (segment > durable)', to: 'if (false)' },
   ],
   [
     'a flush that runs ahead of the log',
@@ -106,13 +106,13 @@ const plants: [what: string, ...plants: Plant[]][] = [
     'a read that leaves before what it saw is durable',
     {
       file: 'workers/shard/shard.js',
-      from: 'this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more });',
-      to: 'this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more }, 0);',
+      from: 'this.#pending.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more });',
+      to: 'this.#pending.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more }, 0);',
     },
     {
-      file: 'workers/shard/untold.js',
+      file: 'workers/shard/front-frames.js',
       from: 'add(frame) {',
-      to: 'add(frame, now) { if (now === 0) return this.#tell(frame);',
+      to: 'add(frame, now) { if (now === 0) return this.#send(frame);',
     },
   ],
   [

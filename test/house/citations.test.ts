@@ -84,7 +84,7 @@ describe('what comments cite', () => {
     expect(files).toContain('src/console/main.tsx')
     expect(files).toContain('src/console/base.css')
     expect(comments.flatMap(pathsOf)).toContain('docs/adr/0014-proposals.md')
-    expect(comments.flatMap(namesOf)).toContain('rotation-proof.ts')
+    expect(comments.flatMap(namesOf)).toContain('header.ts')
     expect(comments.flatMap(sectionsOf)).toContainEqual({ page: 'docs/FORMAT.md', section: 'Header' })
   })
 

@@ -20,12 +20,8 @@ const folders: Record<string, Exceptions> = {
       route: 'the shape of a route',
       'auth-route': 'the shape of an auth route',
       routes: 'the list of all routes',
-      'organism-auth': 'the auth routes of organisms, made of those of auth and tested with organisms',
-      'agent-creation': 'how agents and organisms make an agent',
       answers: 'answers that features share',
-      'cloud-event': 'reads the head of an event, for ingest',
       parameters: 'readers of paths and queries that features share',
-      'this-machine': 'what open modes refuse',
       'page-files': 'how console and docs serve their pages',
     },
     withoutCommands: {
@@ -46,7 +42,6 @@ const folders: Record<string, Exceptions> = {
     noFeature: {
       'auth-routes': 'the list of all auth routes',
       answers: 'answers that auth features share',
-      links: 'what the three features that send links share',
     },
     withoutCommands: {
       status: 'answered by the front',

@@ -30,8 +30,7 @@ export const rooms: Record<string, string> = {
   'src/base': '',
   'src/strand': 'src/base',
   // Checks run anywhere, also where there is no Node: of strand they take what needs none.
-  'src/proof':
-    'types:src/strand src/strand/header src/strand/record-type src/strand/rotation-proof src/strand/strand-export',
+  'src/proof': 'types:src/strand src/strand/header src/strand/record-type src/strand/strand-export',
   'src/proof/node': 'src/base src/strand src/proof',
   'src/auth': 'src/base src/strand',
   'src/wire': 'src/base src/strand',

@@ -1,5 +1,5 @@
 import { verifyAsOf, type AsOfResponse } from '../../src/client/index.js'
-import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { ask } from '../support/http/answers.js'
 import { recordView } from './answers.js'
 import { agree, anything } from './matching.js'

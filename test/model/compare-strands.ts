@@ -1,4 +1,4 @@
-import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { ask } from '../support/http/answers.js'
 import { isCaughtUp, openStream, type TestEvent } from '../support/http/events.js'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyExport as verifyByClient } from '../../src/client/verify-export.js'
 import { agentChangeRoutes } from '../../src/front/routes/agent-changes.js'
-import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { verifyExport } from '../../src/proof/node/verify-export.js'
 import { zones } from '../../src/strand/zone.js'
 import {

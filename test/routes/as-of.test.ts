@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { verifyAsOf } from '../../src/client/index.js'
 import { asOfRoute } from '../../src/front/routes/as-of.js'
-import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
 import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { organismAuthRoutes } from '../../src/front/routes/organism-auth.js'
+import { organismAuthRoutes } from '../../src/front/routes/auth/auth-routes.js'
 import { organismRoutes } from '../../src/front/routes/organisms.js'
 import { keyPairFromSeed } from '../../src/strand/keys.js'
 import { ask, headOf, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { proofRoutes } from '../../src/front/routes/proof.js'
-import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { checkpointOrigin } from '../../src/strand/checkpoint.js'
 import { TreeHasher } from '../../src/strand/merkle.js'
 import { ask, leavesUnchanged, newAgent, scopedKey, unseenSuccesses } from '../support/http/answers.js'

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { ask, headOf, newAgent, scopedKey } from '../support/http/answers.js'
 import { isCaughtUp, openStream } from '../support/http/events.js'
 import { startAuthServer } from '../support/server/auth-server.js'

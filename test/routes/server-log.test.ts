@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { serverLogRoutes } from '../../src/front/routes/server-log.js'
-import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { bodyCommitment, recordHash } from '../../src/strand/hash.js'
 import { parseHeader } from '../../src/strand/header.js'
 import { verifyText } from '../support/proof/verify-text.js'

@@ -1,6 +1,6 @@
 import { fc } from '../support/fast-check.js'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { verifyCheckpoint } from '../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../src/proof/node/compare-checkpoint.js'
 import { parseHlc, type Hlc } from '../../src/strand/hlc.js'
 import { zones, type Zone } from '../../src/strand/zone.js'
 import { appendNumber, codeOf, replyOf, TestShard } from '../support/shard/shard.js'

@@ -1,8 +1,7 @@
 import { limits } from '../../src/base/limits/limits.js'
 import type { LinkDraft, LinkPurpose } from '../../src/protocol/auth-messages.js'
 import type { LinkRow } from '../store/tables/auth-rows.js'
-import { takeMailRoom } from './mail-rooms.js'
-import { putMail } from './outbox.js'
+import { consumeMailQuota, putMail } from './outbox.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /** How long a link that can serve nobody is kept, milliseconds. */
@@ -25,7 +24,7 @@ export function putLink(namespace: NamespaceState, { email, served }: LinkOwner,
   const { purpose: kind, mailToken: token } = draft
   if (token === undefined) {
     keepLink(namespace, email, draft)
-    return takeMailRoom(namespace, { kind, to: email, served })
+    return consumeMailQuota(namespace, { kind, to: email, served })
   }
   const { expiresAtMs } = draft
   const mail = { kind, to: email, organismId: namespace.id, token, expiresAtMs }

@@ -1,11 +1,12 @@
 import { isOutboxMessage, type AuthMail, type OutboxMessage } from '../../src/auth/outbox-message.js'
 import { assert } from '../../src/base/assert.js'
+import { limits } from '../../src/base/limits/limits.js'
 import type { CommandOf, Outcome } from '../../src/protocol/messages.js'
 import { seal, type SealedPlace, unseal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
+import type { RoomsRow } from '../store/tables/auth-rows.js'
 import { findMail, mailKey, mailsDue } from '../store/tables/mails.js'
-import { takeMailRoom } from './mail-rooms.js'
 import type { NamespaceState } from './namespace-state.js'
 
 /** Mails are sealed in the store: they contain the token of a link, of which everything else keeps only the hash. */
@@ -23,7 +24,7 @@ const UNSENT_MS = 60_000
  * @returns whether there was room for it
  */
 export function putMail(namespace: NamespaceState, mail: AuthMail, served = true): boolean {
-  const inRoom = takeMailRoom(namespace, { kind: mail.kind, to: mail.to, served })
+  const inRoom = consumeMailQuota(namespace, { kind: mail.kind, to: mail.to, served })
   const id = Buffer.from(namespace.state.random(ID_BYTES)).toString('hex')
   const bytes = sealed(namespace.state, { id, attempts: 0, mail })
   if (served && inRoom) namespace.queueMail(mailKey(namespace.nowMs, id), bytes)
@@ -66,4 +67,42 @@ function opened(state: ShardState, bytes: Buffer): OutboxMessage {
   const message: unknown = JSON.parse(unseal(state.masterSeed, place, bytes).toString())
   assert(isOutboxMessage(message), 'the outbox holds mails')
   return message
+}
+
+/** A mail, as far as the limit of its mailbox is concerned. */
+interface MailQuotaRequest extends Pick<AuthMail, 'kind' | 'to'> {
+  /** Whether it will be sent. One that serves nobody is checked against the limit but not counted, at the same cost. */
+  served: boolean
+}
+
+/**
+ * Counts a mail against the limit of its mailbox. Each kind of mail has a limit of its own, so nobody can block one
+ * kind by asking for another.
+ * @returns whether there was room
+ */
+export function consumeMailQuota(namespace: NamespaceState, { kind, to, served }: MailQuotaRequest): boolean {
+  const row = namespace.find('mail-room', to) ?? {}
+  const before = row[kind] ?? 0
+  const fullAtMs = takeToken(before, namespace.nowMs)
+  const rooms: RoomsRow = { ...row, [kind]: served ? (fullAtMs ?? before) : before }
+  // Kept for as long as if the mail had been counted, so that the row of a mail that serves nobody looks the same.
+  namespace.put(['mail-room', to], rooms, Math.max(fullAtMs ?? before, ...Object.values(rooms)))
+  return fullAtMs !== undefined
+}
+
+/**
+ * Takes one mail out of the bucket of a mailbox. The bucket holds `mailsPerKindMax` mails and gets one back each
+ * `mailsPerKindEveryMs`; its state is a single number.
+ * @param fullAtMs when the bucket is full again, Unix milliseconds; 0 when nothing was sent yet
+ * @returns when it is full again after this mail; undefined when the bucket is empty
+ */
+export function takeToken(fullAtMs: number, nowMs: number): number | undefined {
+  const { mailsPerKindMax, mailsPerKindEveryMs } = limits
+  const deficitMaxMs = mailsPerKindMax * mailsPerKindEveryMs
+  const deficitMs = Math.max(0, fullAtMs - nowMs)
+  // No bucket lacks more than it can hold, unless the clock was set back: then one mail is sent and the bucket counts
+  // from it.
+  const laterMs =
+    (deficitMs > deficitMaxMs ? deficitMaxMs - mailsPerKindEveryMs : deficitMs) + mailsPerKindEveryMs
+  return laterMs > deficitMaxMs ? undefined : nowMs + laterMs
 }

@@ -16,10 +16,18 @@ import type { PendingRecord } from '../store/write-set.js'
 import { splitBatch } from '../shard/batch-split.js'
 import { addContent } from '../shard/idempotent-answers.js'
 import { agentToRead, covers, grantOf, hasPolicy, isRefused, notAllowed } from '../shard/row-access.js'
-import { findAgent, importOpen, noSuchAgent, type Decision, type ShardState } from '../shard/state.js'
+import {
+  findAgent,
+  importOpen,
+  noSuchAgent,
+  type Decision,
+  type ShardState,
+  type Ready,
+  type Steps,
+  type Turn,
+} from '../shard/state.js'
 import { publicKeyOf } from '../store/tables/agents.js'
 import type { Agent } from '../store/tables/agent.js'
-import type { Ready, Steps, Turn } from '../shard/turn.js'
 import { makeAgent } from './agents.js'
 import { draftOf, faulty, isObject, readDraft, type DraftRules } from './drafts.js'
 

@@ -5,7 +5,7 @@ import { compareHlc, formatHlc, laterHlc, type Hlc } from '../../src/strand/hlc.
 import { isBehind, tieOf } from '../../src/strand/log-place.js'
 import { isSystemType } from '../../src/strand/record-type.js'
 import { streamEventData } from '../../src/wire/render.js'
-import { PageBudget } from '../shard/page-budget.js'
+import { PageBudget } from '../shard/row-access.js'
 import { noSuchAgent, type ShardState } from '../shard/state.js'
 import type { StoredRecord } from '../store/tables/record-codec.js'
 import { blocksAfter, recordsFrom, seqAtOrAfter } from '../store/tables/records.js'

@@ -1,8 +1,11 @@
 import { assert } from '../../src/base/assert.js'
 import { refuse, type Refusal } from '../../src/base/errors.js'
 import type { CheckedRecords, EffectAt } from '../../src/protocol/import-messages.js'
-import type { Steps, Turn } from '../shard/turn.js'
+import type { Steps, Turn } from '../shard/state.js'
 import { blockCount, recordAt, type StoredRecord } from '../store/tables/record-codec.js'
+import { appendFileSync } from 'node:fs'
+import { isLackOfSpace } from '../../src/base/durable-file.js'
+import { partHead } from '../../src/protocol/import-parts.js'
 
 /** Records that are read between two checks of the time. */
 const RECORDS_AT_ONCE = 128
@@ -87,4 +90,19 @@ export class CheckedPart {
 /** 422 for a record of an export; the front thread, which reads the lines, adds the line. */
 export function rejectedAt(seq: number, reason: string): Refusal {
   return refuse('import_rejected', reason, { extra: { seq } })
+}
+
+/**
+ * Appends a part to the stage file. It is not synced: after a crash the export has to be sent again.
+ * @returns false when the disk has no room for it
+ */
+export function stagePart(path: string, records: CheckedRecords): boolean {
+  try {
+    appendFileSync(path, partHead(records), { mode: 0o600 })
+    appendFileSync(path, records.chunk)
+    return true
+  } catch (error) {
+    if (isLackOfSpace(error)) return false
+    throw error
+  }
 }

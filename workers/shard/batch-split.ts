@@ -10,7 +10,7 @@ import {
   spaceEnd,
   stringEnd,
 } from '../../src/strand/json-scanner.js'
-import type { Steps, Turn } from './turn.js'
+import type { Steps, Turn } from './state.js'
 
 /** A batch whose records are not parsed yet. */
 export interface SplitBatch {

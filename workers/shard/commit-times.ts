@@ -1,6 +1,5 @@
-import { countInBucket } from '../../src/base/bucket-counts.js'
+import { countInBucket, appendBoundsSecs, type ShardFigures } from '../../src/protocol/shard-figures.js'
 import type { Clock } from '../../src/base/clock.js'
-import { appendBoundsSecs, type ShardFigures } from '../../src/protocol/shard-figures.js'
 
 /** Counts how long commits take from their decision until they are on disk. */
 export class CommitTimes {

@@ -1,7 +1,6 @@
 import { limits } from '../../src/base/limits/limits.js'
 import { frontOf, type FrontFrame, type LateFrame, type OutcomeFrame } from '../../src/protocol/frame.js'
 import type { ShardMemory } from '../../src/protocol/shard-memory.js'
-import type { Watched } from './watched.js'
 
 /** Sends a frame to one front. @param late of a large read: which one it is */
 export type SendFrame = (frame: FrontFrame, late?: Pick<LateFrame, 'id' | 'caller'>) => void
@@ -87,5 +86,78 @@ export class FrontFrames {
     if (events.length === 0) return events
     if (this.#watched.isWatchedBy(front, '')) return events
     return events.filter(({ agent }) => this.#watched.isWatchedBy(front, agent))
+  }
+}
+
+/** Which fronts watch which agents: they are sent what these commit as events. The empty name stands for all agents. */
+export class Watched {
+  readonly #fronts = new Map<string, Set<number>>()
+
+  /** Whether nobody watches anything. */
+  get isEmpty(): boolean {
+    return this.#fronts.size === 0
+  }
+
+  /** Whether any front watches an agent by its name. */
+  has(agent: string): boolean {
+    return this.#fronts.has(agent)
+  }
+
+  /** Whether a front watches an agent by its name. */
+  isWatchedBy(front: number, agent: string): boolean {
+    return this.#fronts.get(agent)?.has(front) === true
+  }
+
+  /** A front begins to watch an agent, or stops. */
+  watch(front: number, agent: string, on: boolean): void {
+    const fronts = this.#fronts.get(agent) ?? new Set()
+    if (on) fronts.add(front)
+    else fronts.delete(front)
+    if (fronts.size > 0) this.#fronts.set(agent, fronts)
+    else this.#fronts.delete(agent)
+  }
+
+  /** A front has gone. */
+  leave(front: number): void {
+    for (const agent of this.#fronts.keys()) this.watch(front, agent, false)
+  }
+}
+
+/** Sends a frame to the front thread. */
+export type SendReplies = (frame: OutcomeFrame) => void
+
+/** How far the log is: the last segment that was written, and the last one that is on disk for sure. */
+type LogState = () => { written: number; durable: number }
+
+/**
+ * Replies that a shard has decided and not sent. A frame leaves once all segments are on disk that were written when it was made:
+ * its outcomes and reads may be of any of them. Frames leave in the order in which they were made.
+ */
+export class PendingReplies {
+  readonly #log: LogState
+  readonly #send: SendReplies
+  readonly #frames: { segment: number; frame: OutcomeFrame }[] = []
+
+  constructor(log: LogState, send: SendReplies) {
+    this.#log = log
+    this.#send = send
+  }
+
+  /** Sends a frame, as soon as that may be. */
+  add(frame: OutcomeFrame): void {
+    this.#frames.push({ segment: this.#log().written, frame })
+    this.releaseDurable()
+  }
+
+  /** Sends what waited for the disk, as far as it is there now. */
+  releaseDurable(): void {
+    const { durable } = this.#log()
+    let sent = 0
+    for (const { segment, frame } of this.#frames) {
+      if (segment > durable) break
+      this.#send(frame)
+      sent += 1
+    }
+    this.#frames.splice(0, sent)
   }
 }

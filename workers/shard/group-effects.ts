@@ -3,7 +3,7 @@ import type { Notice } from '../../src/protocol/notices.js'
 import { isStreamed, streamEvent } from '../commands/stream.js'
 import type { ShardStore } from '../store/shard-store.js'
 import type { CommitGroup } from './commit-group.js'
-import type { Watched } from './watched.js'
+import type { Watched } from './front-frames.js'
 
 /* What fronts are sent of a commit group, beside the outcomes of its commands. */
 

@@ -15,8 +15,7 @@ import {
 } from '../commands/ingest.js'
 import { linesByAgent } from './ingest-reader.js'
 import { answeredBefore, isCheck, keepAnswer, keyedRequest, type KeyedRequest } from './idempotent-answers.js'
-import type { Decision, ShardState } from './state.js'
-import type { Steps, Turn } from './turn.js'
+import type { Decision, ShardState, Steps, Turn } from './state.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
 

@@ -8,7 +8,7 @@ import { isBlank, memberText } from '../../src/strand/json-scanner.js'
 import { draftOf, faulty, isObject, readBareDraft, type DraftRules } from '../commands/drafts.js'
 import type { ReadLine } from './ingest-judge.js'
 import { onceKey } from './written-once.js'
-import type { Steps, Turn } from './turn.js'
+import type { Steps, Turn } from './state.js'
 
 type IngestChunk = CommandOf<'ingestChunk'>
 

@@ -6,6 +6,7 @@ import type { Effort } from '../../src/strand/condition.js'
 import type { RecordAction } from '../../src/strand/proposal.js'
 import { noSuchAgent, type ShardState } from './state.js'
 import type { Agent } from '../store/tables/agent.js'
+import { limits } from '../../src/base/limits/limits.js'
 
 /*
  * Row policies where records are read and written (docs/adr/0012-row-policies.md). A command without `access`
@@ -55,4 +56,27 @@ export function agentToRead(
   const agent = state.store.agents.find(name)
   if (access !== undefined && !hasPolicy(agent, 'read')) return notAllowed
   return agent ?? noSuchAgent(name)
+}
+
+/**
+ * What one call for a page may cost a shard, which answers nobody else meanwhile. A call that has used it up ends, and
+ * its caller continues with another one. It is checked between records, so one record can exceed it.
+ */
+export class PageBudget {
+  /** What comparing costs. */
+  readonly effort: Effort = { bytes: 0 }
+  #records = 0
+  #bytes = 0
+
+  get spent(): boolean {
+    return (
+      this.#records >= limits.pageScanRecordsMax || this.#bytes + this.effort.bytes >= limits.pageWorkBytesMax
+    )
+  }
+
+  /** Counts a record that was read, whatever becomes of it. */
+  read(bodyBytes: number): void {
+    this.#records++
+    this.#bytes += bodyBytes
+  }
 }

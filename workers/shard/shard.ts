@@ -14,17 +14,17 @@ import {
   type Read,
   type ShortWrite,
   type Write,
+  partition,
+  type Numbered,
 } from './apply.js'
 import { CommitGroup } from './commit-group.js'
-import { type Decision, type ShardState } from './state.js'
+import type { Decision, ShardState, Begun, Turn } from './state.js'
 import { DiskPace } from '../store/log/disk-pace.js'
 import { CallerTurns } from './caller-turns.js'
 import { CommitTimes } from './commit-times.js'
 import { eventsOf, noticesOf } from './group-effects.js'
 import { bodyBytesOf, roomFor, sizeOf } from './sizes.js'
-import { sortOut, type Numbered } from './sort-out.js'
-import type { Begun, Turn } from './turn.js'
-import { Untold, type Tell } from './untold.js'
+import { PendingReplies, type SendReplies } from './front-frames.js'
 
 const noRoom = refuse(
   'storage_full',
@@ -60,13 +60,13 @@ export class Shard {
   #shortUntold = false
   /** Until when it carries out nothing, by the steady clock; 0 when it does. */
   #restsUntilMs = 0
-  readonly #untold: Untold
+  readonly #pending: PendingReplies
   readonly #turn: { group: CommitGroup; endsAtMs: number } & Turn
 
-  constructor(state: ShardState, tell: Tell) {
+  constructor(state: ShardState, tell: SendReplies) {
     this.#state = state
     this.#hlc = new HlcClock(state.clock, state.store.lastHlc)
-    this.#untold = new Untold(() => state.store.segments, tell)
+    this.#pending = new PendingReplies(() => state.store.segments, tell)
     this.#times = new CommitTimes(state.steadyClock, this.#figures)
     this.#figures.agents = state.store.agents.count
     this.#figures.replayed = state.store.replayed
@@ -83,7 +83,7 @@ export class Shard {
 
   /** Takes commands that have arrived. */
   take(commands: CommandFrame): void {
-    const { writes, reads, flushes, goOns } = sortOut(commands)
+    const { writes, reads, flushes, goOns } = partition(commands)
     if (flushes.length > 0) this.#flushNow(flushes)
     if (goOns.length > 0) this.#goOnNow(goOns)
     for (const [id, write] of writes) {
@@ -133,7 +133,7 @@ export class Shard {
     { notices = [], large }: Partial<Pick<OutcomeFrame, 'notices' | 'large'>> = {},
   ): void {
     const more = large !== undefined && large.size > 0 ? { large } : {}
-    this.#untold.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more })
+    this.#pending.add({ outcomes, events: [], figures: this.#figures, notices, appended: false, ...more })
   }
 
   /** Whether commands wait that may be carried out. */
@@ -176,13 +176,13 @@ export class Shard {
       store.syncNow()
       this.#pace.took(steadyClock() - sinceMs)
     }
-    this.tellDurable()
+    this.releaseDurable()
   }
 
   /** Tells what waited for the disk, as far as it is there now. */
-  tellDurable(): void {
+  releaseDurable(): void {
     this.#times.durable(this.#state.store.segments.durable)
-    this.#untold.tellDurable()
+    this.#pending.releaseDurable()
     if (this.underWay === 0) this.#shortUntold = false
   }
 
@@ -362,7 +362,7 @@ export class Shard {
       id,
       typeof decision === 'function' ? decision() : decision,
     ])
-    this.#untold.add({
+    this.#pending.add({
       outcomes,
       events: eventsOf(group, this.#state.watched),
       figures: this.#figures,

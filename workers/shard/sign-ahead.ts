@@ -1,13 +1,11 @@
-import { agentSeed } from '../../src/strand/agent-seed.js'
+import { agentSeed, keyPairFromSeed } from '../../src/strand/keys.js'
 import { genesisBody } from '../../src/strand/genesis.js'
 import { compareHlc, HlcClock, type Hlc } from '../../src/strand/hlc.js'
-import { keyPairFromSeed } from '../../src/strand/keys.js'
 import { zeroHash } from '../../src/strand/header.js'
 import { genesisType } from '../../src/strand/record-type.js'
 import { chainRecord, type ChainedRecord, type CommitGroup, type Draft } from './commit-group.js'
-import { findAgent, type ShardState } from './state.js'
+import { findAgent, type ShardState, type Steps, type Turn } from './state.js'
 import type { Agent } from '../store/tables/agent.js'
-import type { Steps, Turn } from './turn.js'
 
 /** With more records than this, what is written in one group is chained and signed before that, in turns. */
 export const signedAtOnceMax = 512

@@ -6,7 +6,7 @@ import type { Outcome } from '../../src/protocol/messages.js'
 import type { Signing } from '../../src/protocol/command-options.js'
 import type { ProposalRules } from '../../src/protocol/proposal-messages.js'
 import type { CommitGroup } from './commit-group.js'
-import type { Watched } from './watched.js'
+import type { Watched } from './front-frames.js'
 import type { Agent } from '../store/tables/agent.js'
 import type { ShardStore } from '../store/shard-store.js'
 
@@ -56,3 +56,26 @@ export function importOpen(name: string): Refusal {
 export function noSuchOrganism(organismId: string): Refusal {
   return refuse('organism_not_found', `Expected the id of an organism that exists, got "${organismId}"`)
 }
+
+/** One turn: what a shard does between two looks into its mailbox. */
+export interface Turn {
+  /** The group that is committed at the end of the turn; after each `yield` it is another one. */
+  group: CommitGroup
+  /** Whether the turn has lasted long enough: work that can be split should `yield`. */
+  spent(): boolean
+  /** Agents whose short writes wait, because they would keep overtaking a long write that is about to be written. */
+  readonly held: Set<string>
+}
+
+/** Work that is split into turns, so that other commands are served in between (docs/adr/0027-turns-of-a-shard.md). */
+export type Steps<Result> = Generator<undefined, Result, undefined>
+
+/** A long write that has begun. `bytes`: of its body. */
+export interface Begun {
+  id: number
+  steps: Steps<Decision>
+  bytes: number
+}
+
+/** Decides what was prepared, all of it in one group. */
+export type Ready = (group: CommitGroup) => Decision

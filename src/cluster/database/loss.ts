@@ -1,5 +1,5 @@
 import { isText, listOf, members } from '../../base/shape.js'
-import { hashOf } from './heads.js'
+import { hashOf } from './standing.js'
 import { DamagedEnd, knownEndPath, readKnownEnd } from './known-end.js'
 import type { Place } from './register.js'
 import { isBuffer, type Session } from './session.js'

@@ -3,8 +3,9 @@ import { readFacts, type ClusterFacts } from './facts.js'
 import { lossesIn } from './loss.js'
 import { examineSessions, openLasting, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
-import { clusterTables, statementsOf } from './statements.js'
+import { clusterTables, statementsOf, type ClusterStatements } from './statements.js'
 import { describeTrouble, isUnfit, UnfitServer } from './trouble.js'
+import { isText, listOf, members } from '../../base/shape.js'
 
 /** What an opening of a cluster goes by. */
 export interface OpeningSettings {
@@ -106,3 +107,12 @@ function useless(error: unknown): { ok: false; because: 'away' | 'unfit'; detail
   const detail = `The database of the cluster cannot be used: ${describeTrouble(error)}`
   return { ok: false, because: isUnfit(error) ? 'unfit' : 'away', detail }
 }
+
+/** What a node needs and its role may not do: `INSERT on strandfast_segments`. */
+async function missingRights(session: Session, { rights }: ClusterStatements): Promise<string[]> {
+  const rows: unknown = await session.rows(rights)
+  if (!areRights(rows)) throw new Error('Expected the server to tell the rights of the role')
+  return rows.map(({ name, privilege }) => `${privilege} on ${name}`)
+}
+
+const areRights = listOf(members<{ name: string; privilege: string }>({ name: isText, privilege: isText }))

@@ -1,10 +1,9 @@
 import { limits } from '../../base/limits/limits.js'
 import { isNumber, isText, listOf, members } from '../../base/shape.js'
-import { failureOf } from './answers.js'
-import { hashOf } from './heads.js'
+import { failureOf, describeTrouble } from './trouble.js'
+import { hashOf } from './standing.js'
 import { isBuffer, type Parameter, Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
-import { describeTrouble } from './trouble.js'
 
 /** Where a segment of a shard stands: its number, and its hash, 32 bytes. */
 export interface Place {

@@ -9,8 +9,7 @@ import {
 } from '../../outbound/postgres-client.js'
 import { limits } from '../../base/limits/limits.js'
 import type { Check } from '../../base/shape.js'
-import { failureOf } from './answers.js'
-import { describeTrouble } from './trouble.js'
+import { failureOf, describeTrouble } from './trouble.js'
 
 /** What a statement that writes has done. */
 export interface Written {

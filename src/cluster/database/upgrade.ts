@@ -1,6 +1,6 @@
 import { isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
 import { clusterFormat, type ClusterFacts, makeReady, readFacts } from './facts.js'
-import { headsOf } from './heads.js'
+import { headsOf } from './standing.js'
 import type { Session } from './session.js'
 import { clusterTables, statementsOf } from './statements.js'
 import { isMissingTable } from './trouble.js'

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { limits } from '../../base/limits/limits.js'
-import { failureOf } from '../database/answers.js'
+import { failureOf } from '../database/trouble.js'
 import {
   brokenChain,
   type CheckBench,

@@ -10,9 +10,8 @@ import {
   writeRefusalFields,
   type HeaderFields,
 } from './answer-head.js'
-import { ChunkGathering } from './chunk-gathering.js'
+import { ChunkGathering, HeldBody, type ReceivePart } from './chunk-gathering.js'
 import { FanOut } from './streams/fan-out.js'
-import { HeldBody, type ReceivePart } from './held-body.js'
 import { LastAnswer, type LastAnswerParts } from './last-answer.js'
 import { joined, sendPaced, type Pace } from './paced.js'
 import type { Upload } from '../limits/uploads.js'

@@ -1,7 +1,7 @@
 import { isIPv6 } from 'node:net'
 import { refuse } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import { assertFree } from '../../base/free-port.js'
+import { assertFree } from '../door/free-port.js'
 import type { Config } from '../../settings/config.js'
 import type { Route } from '../routes/routes.js'
 import { problemOf } from '../../wire/problem.js'

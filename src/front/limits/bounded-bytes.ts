@@ -1,6 +1,5 @@
 import { refuse } from '../../base/errors.js'
-import type { Count } from './counts.js'
-import type { ShareCounts } from './shares.js'
+import type { Count, ShareCounts } from './shares.js'
 
 /**
  * Bytes that take the server's memory for as long as clients like, bounded in all and for each principal: answers that no

@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { limits } from '../../base/limits/limits.js'
 import { sharedTableMemory, type SharedTableMemory } from './shared-table.js'
-import { OwnCount, SharedCount, type Count } from './counts.js'
+import { OwnCount, SharedCount, type Count, SharedShares, Shares, type ShareCounts } from './shares.js'
 import { SharedBuckets } from './rate-buckets.js'
 import { RateLimiter } from './rate-limit.js'
-import { SharedShares } from './shared-shares.js'
-import { Shares, type ShareCounts } from './shares.js'
 import { BoundedBytes } from './bounded-bytes.js'
 
 /** The settings that bounds come from. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { limits } from '../../base/limits/limits.js'
 import type { HttpDoor } from '../door/door.js'
-import type { Count } from './counts.js'
+import type { Count } from './shares.js'
 
 /** How many connections there can be, and who is told when there are more. */
 export interface ConnectionBound {

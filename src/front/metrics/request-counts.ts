@@ -1,4 +1,4 @@
-import { countInBucket, emptyBuckets } from '../../base/bucket-counts.js'
+import { countInBucket, emptyBuckets } from '../../protocol/shard-figures.js'
 import type { RecordCacheFigures } from '../../dispatch/links/record-cache.js'
 import type { Route } from '../routes/routes.js'
 

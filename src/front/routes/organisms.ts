@@ -8,7 +8,7 @@ import { AgentCreateBody, AgentCreated } from '../../wire/agents.js'
 import { OrganismCreateBody, OrganismCreated, OrganismPage, OrganismView } from '../../wire/organisms.js'
 import { Cursor } from '../../wire/primitives.js'
 import { reader } from '../../wire/validate.js'
-import { claimRequest, createAgent } from './agent-creation.js'
+import { claimRequest, createAgent } from './agents.js'
 import { answerOf, json, unexpected } from './answers.js'
 import {
   agentRefusal,

@@ -1,6 +1,5 @@
 import { Type } from 'typebox'
-import { reachesAgent } from '../../auth/namespace.js'
-import { reaches } from '../../auth/reach.js'
+import { reachesAgent, reaches } from '../../auth/namespace.js'
 import { fromBase64url } from '../../base/bytes.js'
 import { auditAgent } from '../../strand/organism-id.js'
 import { refuse, type Refusal } from '../../base/errors.js'
@@ -10,7 +9,8 @@ import type { Author } from '../../protocol/proposal-messages.js'
 import type { Hlc } from '../../strand/hlc.js'
 import { momentExpected, momentUpper } from '../../strand/moment.js'
 import { agentAddressPattern, agentNamePattern } from '../../wire/primitives.js'
-import type { Principal, RouteRequest } from './route.js'
+import type { Principal, RouteRequest, RequestHeaders } from './route.js'
+import { hostname, networkInterfaces } from 'node:os'
 
 /*
  * Reading of the parts of a request that many routes share: path parameters, query parameters and headers.
@@ -246,4 +246,34 @@ export function reachableAgent(request: RouteRequest, text: string | undefined):
 export function limitedRefusal({ principal }: RouteRequest): Refusal | undefined {
   if (principal.agents.length === 0) return undefined
   return refuse('forbidden', 'Expected a key that is not limited to agents')
+}
+
+const foreign = refuse(
+  'foreign_request',
+  'Expected a credential, or a Host of this machine and no page of another site: the server is in an open mode',
+)
+
+/** Names and addresses of this machine, as `Host` has them. They are read once: open modes are for development. */
+let names: ReadonlySet<string> | undefined
+
+function namesOfMachine(): ReadonlySet<string> {
+  const addresses = Object.values(networkInterfaces()).flatMap((list = []) =>
+    list.map(({ address, family }) => (family === 'IPv6' ? `[${address}]` : address)),
+  )
+  return new Set(['localhost', '127.0.0.1', '[::1]', hostname().toLowerCase(), ...addresses])
+}
+
+/**
+ * Refuses a request without a credential that an open mode would serve, but which a web page may have sent from elsewhere: one
+ * whose `Host` is a foreign name that leads here (DNS rebinding), or that a browser says comes from another site.
+ * @returns 403 foreign_request
+ */
+export function foreignRefusal({
+  host,
+  fetchSite,
+}: Pick<RequestHeaders, 'host' | 'fetchSite'>): Refusal | undefined {
+  names ??= namesOfMachine()
+  const name = host.toLowerCase().replace(/:\d*$/, '')
+  const isOwn = names.has(name) || name.endsWith('.localhost')
+  return isOwn && fetchSite !== 'cross-site' ? undefined : foreign
 }

@@ -3,7 +3,7 @@ import { memberAddress, memberOrganism } from '../../auth/namespace.js'
 import { authMember, isServerAgent } from '../../strand/organism-id.js'
 import { refuse, refuseCoding, type Refusal } from '../../base/errors.js'
 import { seedBytes } from '../../strand/keys.js'
-import { StrandImported } from '../../wire/imports.js'
+import { StrandImported } from '../../wire/strand.js'
 import { agentParameter, agentRefusal, faultyParameter, isUnlimitedAdmin } from './parameters.js'
 import type { ImportRequest, ImportRoute, RouteRequest } from './route.js'
 

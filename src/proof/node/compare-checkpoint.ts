@@ -6,7 +6,7 @@ import { parseLine, parseManifest } from '../export-lines.js'
 import { ToldHeads, headFault } from '../heads.js'
 import { runNow } from '../job.js'
 import { KeptCheckpoint } from '../kept-checkpoint.js'
-import { parseCheckpoint, strandOf } from '../note.js'
+import { parseCheckpoint, strandOf, type Checkpoint, verifyCheckpoint as check } from '../note.js'
 import { jobs } from './jobs.js'
 
 /*
@@ -150,4 +150,9 @@ async function* recordsOf(
 
 function fault(reason: string): Comparison {
   return { ok: false, reason }
+}
+
+/** Reads a checkpoint that carries this key's signature; undefined when it does not. */
+export function verifyCheckpoint(note: string, publicKey: string): Checkpoint | undefined {
+  return runNow(check(note, publicKey), jobs)
 }

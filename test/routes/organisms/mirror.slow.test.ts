@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-import { authRoutes } from '../../../src/front/routes/auth/auth-routes.js'
-import { organismAuthRoutes } from '../../../src/front/routes/organism-auth.js'
+import { authRoutes, organismAuthRoutes } from '../../../src/front/routes/auth/auth-routes.js'
 import { usualPassword } from '../../support/auth/accounts.js'
 import { ask, headOf, scopedKey } from '../../support/http/answers.js'
 import { startAuthServer } from '../../support/server/auth-server.js'

@@ -3,7 +3,7 @@
  * clock. As long as its lease holds it answers, every few milliseconds. It leaves at SIGTERM.
  */
 import { machineClock } from '../../../dist/src/base/machine-clock.js'
-import { assign } from '../../../dist/src/cluster/members/assignment.js'
+import { assign } from '../../../dist/src/cluster/members/placement.js'
 import { Membership, NameTaken } from '../../../dist/src/cluster/members/membership.js'
 import { NodeTable } from '../../../dist/src/cluster/database/nodes.js'
 import { Session } from '../../../dist/src/cluster/database/session.js'

@@ -2,7 +2,7 @@ import { copyFileSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSy
 import { join } from 'node:path'
 import { between, pick } from '../../../scripts/crash-loop/seeded-random.mjs'
 import { structureFault } from '../../../src/store-files/lmdb-file.js'
-import { storeFault } from '../../../src/data/store-fault.js'
+import { storeFault } from '../../../src/cli/doctor-data.js'
 import { registerMany, tryLogin, usualPassword } from '../auth/accounts.js'
 import { ask } from '../http/answers.js'
 import { startAuthServer } from '../server/auth-server.js'

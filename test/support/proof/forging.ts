@@ -1,6 +1,6 @@
 import { createHmac, sign } from 'node:crypto'
 import { type JwtKey, jwtKey } from '../../../src/auth/jwt-key.js'
-import { agentSeed } from '../../../src/strand/agent-seed.js'
+import { agentSeed } from '../../../src/strand/keys.js'
 
 /** The parts of a token. */
 export interface TokenParts {

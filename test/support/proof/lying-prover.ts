@@ -2,11 +2,10 @@ import { fc } from '../fast-check.js'
 import { signCheckpoint } from '../../../src/strand/checkpoint.js'
 import { genesisBody, keyRotateBody } from '../../../src/strand/genesis.js'
 import { bodyCommitment, recordHash } from '../../../src/strand/hash.js'
-import { headerText, zeroHash } from '../../../src/strand/header.js'
+import { headerText, zeroHash, rotationProofText } from '../../../src/strand/header.js'
 import { canonicalJson } from '../../../src/strand/json.js'
 import { keyPairFromSeed, signText, type KeyPair } from '../../../src/strand/keys.js'
 import { treeRoot } from '../../../src/strand/merkle.js'
-import { rotationProofText } from '../../../src/strand/rotation-proof.js'
 import { manifestLine, recordLine, trailerLine } from '../../../src/strand/strand-export.js'
 
 /*

@@ -8,7 +8,7 @@ import type { Command, Outcome } from '../../../src/protocol/messages.js'
 import type { Signing, WriteOptions } from '../../../src/protocol/command-options.js'
 import type { RecordAppend } from '../../../src/protocol/record-messages.js'
 import { Shard } from '../../../workers/shard/shard.js'
-import { Watched } from '../../../workers/shard/watched.js'
+import { Watched } from '../../../workers/shard/front-frames.js'
 import type { Environment } from '../../../workers/store/environment.js'
 import { ShardStore, type StoreOptions } from '../../../workers/store/shard-store.js'
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { issueLicense } from '../../../src/auth/license.js'
-import { licenseStanding } from '../../../src/auth/license-standing.js'
+import { issueLicense, licenseStanding } from '../../../src/auth/license.js'
 import { keyPairFromSeed } from '../../../src/strand/keys.js'
 
 const seed = Buffer.alloc(32, 5)

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { takeRoom } from '../../../src/auth/mail-room.js'
+import { takeToken } from '../../../workers/auth/outbox.js'
 import { limits } from '../../../src/base/limits/limits.js'
 
 const { mailsPerKindMax, mailsPerKindEveryMs } = limits
@@ -8,28 +8,28 @@ const start = 1_700_000_000_000
 /** The bucket after as many mails at once. */
 function after(count: number, nowMs = start): number | undefined {
   let fullAtMs: number | undefined = 0
-  for (let n = 0; n < count; n++) fullAtMs = takeRoom(fullAtMs ?? 0, nowMs)
+  for (let n = 0; n < count; n++) fullAtMs = takeToken(fullAtMs ?? 0, nowMs)
   return fullAtMs
 }
 
 describe('the room of mails to one mailbox', () => {
   it('is there for a few at once', () => {
     expect(after(mailsPerKindMax)).toBe(start + mailsPerKindMax * mailsPerKindEveryMs)
-    expect(takeRoom(after(mailsPerKindMax) ?? 0, start)).toBeUndefined()
+    expect(takeToken(after(mailsPerKindMax) ?? 0, start)).toBeUndefined()
   })
 
   it('comes back one by one', () => {
     const full = after(mailsPerKindMax) ?? 0
-    expect(takeRoom(full, start + mailsPerKindEveryMs - 1)).toBeUndefined()
-    expect(takeRoom(full, start + mailsPerKindEveryMs)).toBe(full + mailsPerKindEveryMs)
-    expect(takeRoom(full, full)).toBe(full + mailsPerKindEveryMs)
+    expect(takeToken(full, start + mailsPerKindEveryMs - 1)).toBeUndefined()
+    expect(takeToken(full, start + mailsPerKindEveryMs)).toBe(full + mailsPerKindEveryMs)
+    expect(takeToken(full, full)).toBe(full + mailsPerKindEveryMs)
   })
 
   it('is enough for ten in the first hour and for six in each further one', () => {
     let fullAtMs = 0
     const sentAtMs: number[] = []
     for (let nowMs = start; nowMs < start + 2 * 3_600_000; nowMs += 1_000) {
-      const next = takeRoom(fullAtMs, nowMs)
+      const next = takeToken(fullAtMs, nowMs)
       if (next === undefined) continue
       fullAtMs = next
       sentAtMs.push(nowMs)
@@ -41,8 +41,8 @@ describe('the room of mails to one mailbox', () => {
   it('is not gone for longer when the clock is set back', () => {
     const full = after(mailsPerKindMax) ?? 0
     const back = start - 86_400_000
-    const next = takeRoom(full, back)
+    const next = takeToken(full, back)
     expect(next).toBe(back + mailsPerKindMax * mailsPerKindEveryMs)
-    expect(takeRoom(next ?? 0, back)).toBeUndefined()
+    expect(takeToken(next ?? 0, back)).toBeUndefined()
   })
 })

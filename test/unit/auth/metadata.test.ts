@@ -1,6 +1,6 @@
 // @run on the built program
 import { describe, expect, it } from 'vitest'
-import { metadataBytes, metadataRefusal } from '../../../src/auth/metadata.js'
+import { metadataBytes, metadataRefusal } from '../../../src/auth/user.js'
 
 describe('the metadata of a user', () => {
   it('takes the bytes of both canonical forms', () => {

@@ -1,7 +1,13 @@
 // @run on the built program
 import { describe, expect, it } from 'vitest'
-import { oauthKey, oauthProviderName, oauthSecrets } from '../../../src/auth/oauth.js'
-import { oauthCookie, oauthCookieName, readCookie } from '../../../src/auth/oauth-cookie.js'
+import {
+  oauthKey,
+  oauthProviderName,
+  oauthSecrets,
+  oauthCookie,
+  oauthCookieName,
+  readCookie,
+} from '../../../src/auth/oauth.js'
 
 const key = oauthKey(Buffer.alloc(32, 1))
 const state = Buffer.alloc(32, 2).toString('base64url')

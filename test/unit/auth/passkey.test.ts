@@ -1,8 +1,7 @@
 // @run on the built program
 import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
-import { counterGrows } from '../../../src/auth/passkey.js'
-import { decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey-decoys.js'
+import { counterGrows, decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey.js'
 
 const key = decoyKey(Buffer.alloc(32, 7))
 const owner = { namespace: '', email: 'ada@example.org' }

@@ -1,7 +1,11 @@
 // @run on the built program
 import { describe, expect, it } from 'vitest'
-import { bundledBlocklist } from '../../../src/auth/password-blocklist.js'
-import { foldPassword, passwordCharsMin, passwordFaults } from '../../../src/auth/password-policy.js'
+import {
+  bundledBlocklist,
+  foldPassword,
+  passwordCharsMin,
+  passwordFaults,
+} from '../../../src/auth/password-policy.js'
 
 const common = 'Expected a password that is not on the list of common ones'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseCondition } from '../../../src/cli/query-condition.js'
+import { parseCondition } from '../../../src/cli/query.js'
 
 describe('a condition on the command line', () => {
   it.each([

@@ -1,7 +1,7 @@
 import { OAuth2Server } from 'oauth2-mock-server'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import type { OauthProvider } from '../../../src/auth/oauth.js'
-import { boundedFetch } from '../../../src/outbound/oauth-fetch.js'
+import { boundedFetch } from '../../../src/outbound/oauth-providers.js'
 import { openIdProvider } from '../../../src/outbound/oauth-openid.js'
 
 let server: OAuth2Server

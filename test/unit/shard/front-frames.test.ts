@@ -5,8 +5,7 @@ import { encodeOutcomes, type FrontFrame } from '../../../src/protocol/frame.js'
 import type { Notice } from '../../../src/protocol/notices.js'
 import { noFigures } from '../../../src/protocol/shard-figures.js'
 import { ShardMemory } from '../../../src/protocol/shard-memory.js'
-import { FrontFrames } from '../../../workers/shard/front-frames.js'
-import { Watched } from '../../../workers/shard/watched.js'
+import { FrontFrames, Watched } from '../../../workers/shard/front-frames.js'
 
 const event = (agent: string) => ({ agent, seq: 1, hlc: '', data: '' })
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { beginningFault, structureFault, type PageUse } from '../../../src/store-files/lmdb-file.js'
-import { storeFault } from '../../../src/data/store-fault.js'
+import { storeFault } from '../../../src/cli/doctor-data.js'
 import { commitDurably, openEnvironment } from '../../../workers/store/environment.js'
 
 const PAGE_BYTES = 4_096

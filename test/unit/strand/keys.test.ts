@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { keyPairFromSeed, signText } from '../../../src/strand/keys.js'
 import { verifyText } from '../../support/proof/verify-text.js'
-import { verifyCheckpoint } from '../../../src/proof/node/verify-checkpoint.js'
+import { verifyCheckpoint } from '../../../src/proof/node/compare-checkpoint.js'
 import { parseCheckpoint } from '../../../src/proof/note.js'
 import { signCheckpoint } from '../../../src/strand/checkpoint.js'
 

@@ -1,12 +1,11 @@
 import { checkpointOrigin, signCheckpoint } from '../../../src/strand/checkpoint.js'
 import { genesisBody, keyRotateBody } from '../../../src/strand/genesis.js'
 import { bodyCommitment, recordHash } from '../../../src/strand/hash.js'
-import { headerText, zeroHash } from '../../../src/strand/header.js'
+import { headerText, zeroHash, rotationProofText } from '../../../src/strand/header.js'
 import { formatHlc } from '../../../src/strand/hlc.js'
 import { keyPairFromSeed, signText, type KeyPair } from '../../../src/strand/keys.js'
 import { TreeHasher } from '../../../src/strand/merkle.js'
 import { genesisType, keyRotateType } from '../../../src/strand/record-type.js'
-import { rotationProofText } from '../../../src/strand/rotation-proof.js'
 import { manifestLine, recordLine, trailerLine } from '../../../src/strand/strand-export.js'
 
 /** Records that one signature covers. */

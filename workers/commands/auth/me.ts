@@ -1,4 +1,4 @@
-import { metadataRefusal } from '../../../src/auth/metadata.js'
+import { metadataRefusal } from '../../../src/auth/user.js'
 import { refuse, type Refusal } from '../../../src/base/errors.js'
 import type { AuthOutcome, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'
 import { sessionById } from '../../auth/sessions.js'

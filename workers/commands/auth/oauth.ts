@@ -4,11 +4,10 @@ import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import type { UserRow } from '../../../src/auth/user.js'
 import { recordFailure } from '../../auth/failures.js'
-import { hasIdentity, linkIdentity, userByIdentity } from '../../auth/identities.js'
+import { hasIdentity, linkIdentity, userByIdentity, createUser, userByEmail } from '../../auth/users.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
-import { createUser, userByEmail } from '../../auth/users.js'
 
 /** Keeps the state of a sign-in while the browser is at the provider (docs/adr/0011-oauth-sign-in.md). */
 export function oauthStart(namespace: NamespaceState, { stateHash, row }: ChangeOf<'oauthStart'>): Changed {

@@ -1,5 +1,4 @@
-import { counterGrows, passkeyAmr } from '../../../src/auth/passkey.js'
-import { decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey-decoys.js'
+import { counterGrows, passkeyAmr, decoyIds, decoyKey, isDecoy } from '../../../src/auth/passkey.js'
 import { refuse, type Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { AuthAnswer, ChangeOf, LookupOf } from '../../../src/protocol/auth-messages.js'

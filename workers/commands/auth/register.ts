@@ -1,8 +1,7 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
 import { putLink } from '../../auth/links.js'
-import { takeMailRoom } from '../../auth/mail-rooms.js'
-import { putMail } from '../../auth/outbox.js'
+import { consumeMailQuota, putMail } from '../../auth/outbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { countTogether } from '../../auth/strangers.js'
@@ -20,7 +19,9 @@ export function register(namespace: NamespaceState, change: ChangeOf<'register'>
     if (!requireEmailVerify) return refuse('email_exists', 'Expected an e-mail that no account has')
     const mail = { kind: 'registrationTried', to: email, organismId: namespace.id } as const
     const mailsOut = verifyLink?.mailToken !== undefined
-    const inRoom = mailsOut ? putMail(namespace, mail) : takeMailRoom(namespace, { ...mail, served: true })
+    const inRoom = mailsOut
+      ? putMail(namespace, mail)
+      : consumeMailQuota(namespace, { ...mail, served: true })
     countTogether(namespace, { type: 'auth/register', counted: !inRoom })
     const who = { userId: owner.userId, email, outcome: 'failure' } as const
     if (inRoom) namespace.audit('auth/register', who)

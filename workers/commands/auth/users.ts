@@ -1,14 +1,13 @@
-import { metadataRefusal } from '../../../src/auth/metadata.js'
+import { metadataRefusal } from '../../../src/auth/user.js'
 import type { Refusal } from '../../../src/base/errors.js'
 import { limits } from '../../../src/base/limits/limits.js'
 import type { AuthAnswer, ChangeOf, ListedUser, LookupOf } from '../../../src/protocol/auth-messages.js'
-import { dropIdentities } from '../../auth/identities.js'
+import { dropIdentities, putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 import { dropLinks } from '../../auth/links.js'
 import { dropLockouts, lockedUntilMs, unlock } from '../../auth/lockouts.js'
 import { countPasskeys, dropPasskeys } from '../../auth/passkeys.js'
 import { endSessions, sessionsOf, tokensEndAtMs } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
-import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 import { noSuchUser } from './me.js'
 
 /** One page of the users of a namespace, in the order of their e-mails; it ends early at its limit of bytes. */

@@ -17,7 +17,7 @@ import { limits } from '../../../base/limits/limits.js'
 import type { KeyEpochs, SignedIn } from '../../../protocol/auth-messages.js'
 import type { IssuedTokens, TokenIssuer } from '../../routes/auth-route.js'
 import type { Principal, TokenUser } from '../../routes/route.js'
-import { agentSeed } from '../../../strand/agent-seed.js'
+import { agentSeed } from '../../../strand/keys.js'
 import type { Revocations } from './revocations.js'
 
 /** What making and checking tokens needs. */

@@ -1,12 +1,19 @@
 import { STATUS_CODES } from 'node:http'
 import type { TSchema } from 'typebox'
-import { rootPathOf } from '../../routes/organism-auth.js'
+import { rootPathOf } from '../../routes/auth/auth-routes.js'
 import type { MediaText } from '../../routes/route.js'
 import type { Route } from '../../routes/routes.js'
 import { scopes } from '../../../wire/api-keys.js'
 import { parameterComponents, parametersOf } from './parameters.js'
-import { authScope, authSecurity } from './auth.js'
-import { catalogueRows, everyAnswerHeaders, problemAnswers, RefusalGroups, refusalsOf } from './problems.js'
+import {
+  authScope,
+  authSecurity,
+  catalogueRows,
+  everyAnswerHeaders,
+  problemAnswers,
+  RefusalGroups,
+  refusalsOf,
+} from './problems.js'
 import { isText, jsonContent, schemaComponents } from './schemas.js'
 
 /*

@@ -5,8 +5,7 @@ import { EmailBody, LinkSent, MagicLinkVerified, OneTimeTokenBody } from '../../
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
-import { issue, signInFailed, unexpectedAnswer } from './answers.js'
-import { sendLink } from './links.js'
+import { issue, signInFailed, unexpectedAnswer, sendLink } from './answers.js'
 
 const sendBody = reader(EmailBody)
 const verifyBody = reader(OneTimeTokenBody)

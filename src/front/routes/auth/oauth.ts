@@ -7,8 +7,10 @@ import {
   type OauthProvider,
   type OauthProviderName,
   type ProviderIdentity,
+  oauthCookie,
+  oauthCookieName,
+  readCookie,
 } from '../../../auth/oauth.js'
-import { oauthCookie, oauthCookieName, readCookie } from '../../../auth/oauth-cookie.js'
 import { hashOneTimeToken, makeOneTimeToken } from '../../../auth/one-time-token.js'
 import { isAllowedRedirect, parseRedirect, type RedirectMode, redirectWith } from '../../../auth/redirect.js'
 import type { SignInReason } from '../../../auth/sign-in-failure.js'

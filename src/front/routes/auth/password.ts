@@ -12,8 +12,7 @@ import {
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
-import { claimsOf, unexpectedAnswer, weakness } from './answers.js'
-import { sendLink } from './links.js'
+import { claimsOf, unexpectedAnswer, weakness, sendLink } from './answers.js'
 import { guessPassword } from './login.js'
 
 const changeBody = reader(PasswordChangeBody)

@@ -4,8 +4,7 @@ import { Registered, RegisterBody } from '../../../wire/auth.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthContext, AuthRoute } from '../auth-route.js'
-import { issue, readEmail, unexpectedAnswer, weakness } from './answers.js'
-import { linkDraft } from './links.js'
+import { issue, readEmail, unexpectedAnswer, weakness, linkDraft } from './answers.js'
 
 const registerBody = reader(RegisterBody)
 

@@ -5,8 +5,7 @@ import { EmailBody, EmailVerified, LinkSent, OneTimeTokenBody } from '../../../w
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
 import type { AuthRoute } from '../auth-route.js'
-import { unexpectedAnswer } from './answers.js'
-import { sendLink } from './links.js'
+import { unexpectedAnswer, sendLink } from './answers.js'
 
 const sendBody = reader(EmailBody)
 const verifyBody = reader(OneTimeTokenBody)

@@ -2,7 +2,7 @@ import type { Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { EdgeList, EdgePlace, EdgeRow, EdgesOutcome } from '../../../protocol/graph-messages.js'
 import { unexpected } from '../answers.js'
-import { reaches } from '../../../auth/reach.js'
+import { reaches } from '../../../auth/namespace.js'
 import type { RouteContext } from '../route.js'
 
 /** A page of edges that is asked for. */

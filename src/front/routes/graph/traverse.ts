@@ -4,7 +4,7 @@ import type { EdgePlace, EdgeRow } from '../../../protocol/graph-messages.js'
 import type { Outcome } from '../../../protocol/messages.js'
 import type { Hlc } from '../../../strand/hlc.js'
 import { unexpected } from '../answers.js'
-import { reaches } from '../../../auth/reach.js'
+import { reaches } from '../../../auth/namespace.js'
 import type { RouteContext } from '../route.js'
 
 /** A traversal that is asked for. */

@@ -140,7 +140,7 @@ class Machine {
     if (this.shard.underWay > 0) {
       this.store.syncSoon((error) => {
         if (error !== null) throw error
-        this.shard.tellDurable()
+        this.shard.releaseDurable()
       })
     }
   }

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { NodeRow } from '../../../../src/cluster/database/nodes.js'
-import { Writers } from '../../../../src/cluster/database/writers.js'
+import { type NodeRow, Writers } from '../../../../src/cluster/database/nodes.js'
 
 const row = (some: Partial<NodeRow>): NodeRow => ({
   node: 'a',

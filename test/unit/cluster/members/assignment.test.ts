@@ -1,6 +1,6 @@
 import { fc } from '../../../support/fast-check.js'
 import { describe, expect, it } from 'vitest'
-import { assign } from '../../../../src/cluster/members/assignment.js'
+import { assign } from '../../../../src/cluster/members/placement.js'
 
 const someNodes = fc.uniqueArray(fc.string({ minLength: 1, maxLength: 12 }), { minLength: 1, maxLength: 9 })
 const someShards = fc.integer({ min: 1, max: 64 })

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { sharedTableMemory } from '../../../../src/front/limits/shared-table.js'
-import { SharedShares } from '../../../../src/front/limits/shared-shares.js'
-import { Shares } from '../../../../src/front/limits/shares.js'
+import { SharedShares, Shares } from '../../../../src/front/limits/shares.js'
 import { fc } from '../../../support/fast-check.js'
 
 describe('shares that several fronts count', () => {

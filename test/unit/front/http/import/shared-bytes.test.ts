@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ownBodies } from '../../../../../src/front/limits/bounds.js'
-import { SharedBytes } from '../../../../../src/front/http/import/shared-bytes.js'
+import { SharedBytes } from '../../../../../src/front/http/import/session.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
 
 const memoryOfABody = () => new OpenUploads(ownBodies()).holdUnknown('', () => {})

@@ -6,7 +6,7 @@ import { ownBodies } from '../../../../../src/front/limits/bounds.js'
 import { ImportStage } from '../../../../../src/front/http/import/stage.js'
 import { OpenUploads } from '../../../../../src/front/limits/uploads.js'
 import type { CheckedRecords } from '../../../../../src/protocol/import-messages.js'
-import { stagePart } from '../../../../../workers/import/stage.js'
+import { stagePart } from '../../../../../workers/import/part.js'
 
 const folder = mkdtempSync(join(tmpdir(), 'stage-'))
 afterAll(() => rmSync(folder, { recursive: true }))

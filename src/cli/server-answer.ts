@@ -1,6 +1,5 @@
 import { ServiceError } from '../client/errors.js'
 import { isMembers, readBodyJson } from '../proof/strict-json.js'
-import { errorText } from './bounded-answer.js'
 import { describeError, printable } from './printable.js'
 
 /*
@@ -93,4 +92,56 @@ export function describeTrouble(error: unknown, urls: string | readonly string[]
 /** Whether an error means that whoever read the output has closed it, as `head` does: no failure of ours. */
 export function isClosedPipe(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EPIPE'
+}
+
+/** Bytes of an error answer that are read. */
+const ERROR_BYTES_MAX = 2_000
+
+/**
+ * Reads an answer of a server that may send without end.
+ * @throws Error when it has more than `bytesMax` bytes
+ */
+export async function boundedText(answer: Response, bytesMax: number): Promise<string> {
+  const { text, whole } = await beginningOf(answer, bytesMax)
+  if (!whole) throw new Error(`The server answers more than ${bytesMax} bytes, which is no answer to this`)
+  return text
+}
+
+/** The beginning of an error answer, safe to show. */
+export async function errorText(answer: Response): Promise<string> {
+  const { text } = await beginningOf(answer, ERROR_BYTES_MAX)
+  return text
+}
+
+async function beginningOf(answer: Response, bytesMax: number): Promise<{ text: string; whole: boolean }> {
+  if (answer.body === null) return { text: '', whole: true }
+  const decoder = new TextDecoder()
+  let text = ''
+  let left = bytesMax
+  // Leaving the loop ends the connection.
+  for await (const part of answer.body) {
+    text += decoder.decode(part.subarray(0, left), { stream: true })
+    if (part.length > left) return { text, whole: false }
+    left -= part.length
+  }
+  return { text: text + decoder.decode(), whole: true }
+}
+
+/** What a node answers that stands by or stops, and a proxy before one that is away. */
+const awayStatuses = new Set([502, 503, 504])
+
+/**
+ * Asks one address after the other, once each, until one serves. For reads alone.
+ * @returns the answer of the first that serves, or else of the last, whose error is thrown where it gave none
+ */
+export async function askInTurn(
+  urls: readonly string[],
+  ask: (url: string) => Promise<Response>,
+): Promise<Response> {
+  const [url = '', ...others] = urls
+  if (others.length === 0) return ask(url)
+  const answer = await ask(url).catch(() => undefined)
+  if (answer !== undefined && !awayStatuses.has(answer.status)) return answer
+  await answer?.body?.cancel()
+  return askInTurn(others, ask)
 }
