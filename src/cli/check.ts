@@ -1,6 +1,5 @@
 import { describeFaults } from '../settings/config.js'
-import { exitCodes } from './exit-codes.js'
-import { showUsage } from './read-options.js'
+import { exitCodes, showUsage } from './command.js'
 import { readSettings, warningsOf } from './read-settings.js'
 
 const USAGE = `Usage: strandfast check [--json] [--SETTING VALUE…]

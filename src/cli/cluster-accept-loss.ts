@@ -1,6 +1,6 @@
 import { systemClock } from '../base/clock.js'
 import { noteAcceptedLoss } from '../data/accepted-losses.js'
-import { type IdleDirectory, isSeedOf, openIdleDirectory } from '../data/directory.js'
+import { type IdleDirectory, isSeedOf } from '../data/directory.js'
 import { DamagedEnd, knownEndPath, readKnownEnd, replaceKnownEnd } from '../cluster/database/known-end.js'
 import { describeLoss, type Loss, lossOf } from '../cluster/database/loss.js'
 import { rowKeyOf } from '../data/row-key.js'
@@ -9,12 +9,11 @@ import type { Place } from '../cluster/database/register.js'
 import type { Session } from '../cluster/database/session.js'
 import { clusterTables, statementsOf } from '../cluster/database/statements.js'
 import { describeTrouble } from '../cluster/database/trouble.js'
-import { type ClusterSettings, clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
-import { exitCodes } from './exit-codes.js'
-import { readOptions } from './read-options.js'
+import { clusterUsage, onIdleDirectory, reach, tell, type UsableSettings } from './cluster-settings.js'
+import { command, exitCodes } from './command.js'
 
 /** What is accepted. */
-interface Given {
+interface AcceptedLoss {
   shard: number
   from: number
 }
@@ -25,35 +24,23 @@ interface Given {
  * @returns the exit code: 0 accepted; 1 nothing is missing, or failed; 75 the database cannot be reached; 78 wrong usage, settings or
  * directory, or another segment than the first that is missing
  */
-export async function clusterAcceptLossCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, {
-    shard: { type: 'string' },
-    from: { type: 'string' },
-    'data-dir': { type: 'string' },
-  })
-  if (!options.ok) return misused(options.fault)
-  const { shard, from, 'data-dir': dataDir } = options.values
-  const given = { shard: numberIn(shard), from: numberIn(from) }
-  if (Number.isNaN(given.shard) || Number.isNaN(given.from))
-    return misused('Expected --shard N and --from SEGMENT, the first one that is missing')
-  const settings = clusterSettingsOf(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
-  if (!settings.ok) return settings.exitCode
-  const opening = openIdleDirectory(settings.config.dataDir)
-  if (!opening.ok) {
-    tell(opening.detail)
-    return exitCodes.configuration
-  }
-  try {
-    return await acceptIn(opening.directory, settings, given)
-  } finally {
-    opening.directory.close()
-  }
-}
+export const clusterAcceptLossCommand = command({
+  usage: clusterUsage,
+  options: { shard: { type: 'string' }, from: { type: 'string' }, 'data-dir': { type: 'string' } },
+  read({ shard, from, 'data-dir': dataDir }) {
+    const loss = { shard: numberIn(shard), from: numberIn(from) }
+    return Number.isNaN(loss.shard) || Number.isNaN(loss.from)
+      ? 'Expected --shard N and --from SEGMENT, the first one that is missing'
+      : { loss, dataDir }
+  },
+  run: ({ loss, dataDir }) =>
+    onIdleDirectory(dataDir, (directory, settings) => acceptIn(directory, settings, loss)),
+})
 
 async function acceptIn(
   directory: IdleDirectory,
-  { config, cluster, masterSeed }: Extract<ClusterSettings, { ok: true }>,
-  given: Given,
+  { config, cluster, masterSeed }: UsableSettings,
+  given: AcceptedLoss,
 ): Promise<number> {
   const { path, format } = directory
   const fault = isSeedOf(masterSeed, format)
@@ -90,7 +77,7 @@ async function acceptIn(
   return exitCodes.fine
 }
 
-function faultOf({ path, format }: IdleDirectory, { shard }: Given): string | undefined {
+function faultOf({ path, format }: IdleDirectory, { shard }: AcceptedLoss): string | undefined {
   if (format.cluster === undefined) return `The data directory ${path} is not that of a node of a cluster`
   return shard < format.shards ? undefined : `Expected --shard to be below ${format.shards}`
 }

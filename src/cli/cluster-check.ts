@@ -1,7 +1,6 @@
 import { hostUrls } from '../base/host-urls.js'
-import { exitCodes } from './exit-codes.js'
+import { exitCodes, showUsage } from './command.js'
 import { printable } from './printable.js'
-import { showUsage } from './read-options.js'
 import { onStopSignal } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast cluster check URL

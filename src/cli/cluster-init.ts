@@ -5,23 +5,27 @@ import { rowKeyOf } from '../data/row-key.js'
 import { fingerprintOf } from '../data/seed-fingerprint.js'
 import { makeCluster } from '../cluster/database/make.js'
 import { describeTrouble } from '../cluster/database/trouble.js'
-import { shardsMax } from '../settings/shards.js'
 import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
-import { clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
-import { exitCodes } from './exit-codes.js'
-import { readOptions } from './read-options.js'
+import { clusterSettingsOf, clusterUsage, reach, tell } from './cluster-settings.js'
+import { command, exitCodes } from './command.js'
+import { shardsIn } from './reshard.js'
 
 /**
  * Makes an empty cluster (docs/CLUSTER.md).
  * @returns the exit code: 0 made; 1 the database holds one, or failed; 75 it cannot be reached; 78 wrong usage or settings, or
  * a database that would lose what it acknowledges
  */
-export async function clusterInitCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, { shards: { type: 'string' } })
-  if (!options.ok) return misused(options.fault)
-  const shards = Number(/^\d{1,2}$/.exec(options.values.shards ?? '')?.[0] ?? 0)
-  if (shards < 1 || shards > shardsMax)
-    return misused(`Expected --shards to be an integer from 1 to ${shardsMax}`)
+export const clusterInitCommand = command({
+  usage: clusterUsage,
+  options: { shards: { type: 'string' } },
+  read({ shards: text = '' }) {
+    const shards = shardsIn(text)
+    return typeof shards === 'string' ? shards : { shards }
+  },
+  run: initCluster,
+})
+
+async function initCluster({ shards }: { shards: number }): Promise<number> {
   const settings = clusterSettingsOf()
   if (!settings.ok) return settings.exitCode
   const { config, masterSeed } = settings

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { steadyClock, systemClock } from '../base/clock.js'
 import { pooledRandom } from '../base/random.js'
-import { isSeedOf, openIdleDirectory, type IdleDirectory } from '../data/directory.js'
+import { isSeedOf, type IdleDirectory } from '../data/directory.js'
 import { seenRevision } from '../data/cluster-origin.js'
 import { writeFormat } from '../data/format.js'
 import { rowKeyOf } from '../data/row-key.js'
@@ -16,12 +16,9 @@ import { describeTrouble, isOther } from '../cluster/database/trouble.js'
 import { type ClusterSecret, firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import type { LogPosition } from '../../workers/store/log/file-log.js'
 import { adopt, PushedStore } from '../../workers/store/replica/pushed-store.js'
-import { type ClusterSettings, clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
-import { exitCodes } from './exit-codes.js'
+import { clusterUsage, onIdleDirectory, reach, tell, type UsableSettings } from './cluster-settings.js'
+import { command, exitCodes } from './command.js'
 import { startProgress } from './progress.js'
-import { readOptions } from './read-options.js'
-
-type Settings = Extract<ClusterSettings, { ok: true }>
 
 /** Where stores are pushed to. */
 interface PushedTo {
@@ -37,25 +34,14 @@ interface PushedTo {
  * @returns the exit code: 0 done; 1 the database holds a cluster, or failed; 75 it cannot be reached; 78 wrong usage or
  * settings, or a directory that cannot be used
  */
-export async function clusterPushCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, { 'data-dir': { type: 'string' } })
-  if (!options.ok) return misused(options.fault)
-  const { 'data-dir': dataDir } = options.values
-  const settings = clusterSettingsOf(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
-  if (!settings.ok) return settings.exitCode
-  const opening = openIdleDirectory(settings.config.dataDir)
-  if (!opening.ok) {
-    tell(opening.detail)
-    return exitCodes.configuration
-  }
-  try {
-    return await pushDirectory(opening.directory, settings)
-  } finally {
-    opening.directory.close()
-  }
-}
+export const clusterPushCommand = command({
+  usage: clusterUsage,
+  options: { 'data-dir': { type: 'string' } },
+  read: ({ 'data-dir': dataDir }) => ({ dataDir }),
+  run: ({ dataDir }) => onIdleDirectory(dataDir, pushDirectory),
+})
 
-async function pushDirectory(directory: IdleDirectory, settings: Settings): Promise<number> {
+async function pushDirectory(directory: IdleDirectory, settings: UsableSettings): Promise<number> {
   const { path, format } = directory
   if (!isSeedOf(settings.masterSeed, format)) {
     tell('The master seed given is not the one that the data directory was made with')
@@ -112,7 +98,7 @@ function faultOf(
 /** @returns how many bytes of records were written */
 async function push(
   session: Session,
-  { id, directory, settings }: { id: string; directory: IdleDirectory; settings: Settings },
+  { id, directory, settings }: { id: string; directory: IdleDirectory; settings: UsableSettings },
 ): Promise<number> {
   const { path, format } = directory
   const { shards, layout, createdAtMs, tokenEra, masterSeedFingerprint: seedFingerprint } = format

@@ -1,16 +1,22 @@
 import type { Session } from '../cluster/database/session.js'
 import type { ClusterConfig } from '../settings/cluster.js'
 import { type Config, describeFaults, readProcessConfig } from '../settings/config.js'
-import { exitCodes } from './exit-codes.js'
+import { exitCodes, fail, showUsage } from './command.js'
 import { printable } from './printable.js'
-import { showUsage } from './read-options.js'
+import { type IdleDirectory, openIdleDirectory } from '../data/directory.js'
 import { rowKeyOf } from '../data/row-key.js'
 import { type ClusterOrigin, isDirectoryOf } from '../data/cluster-origin.js'
 
-/** What a subcommand works with, or the exit code that it ends with at once. */
-export type ClusterSettings =
-  | { ok: true; config: Config; cluster: ClusterConfig; masterSeed: Buffer }
-  | { ok: false; exitCode: number }
+/** What a subcommand works with. */
+export interface UsableSettings {
+  ok: true
+  config: Config
+  cluster: ClusterConfig
+  masterSeed: Buffer
+}
+
+/** The same, or the exit code that it ends with at once. */
+export type ClusterSettings = UsableSettings | { ok: false; exitCode: number }
 
 /** A setting that a server needs, and a subcommand does not. */
 const rootKey = 'SERVICE_ROOT_API_KEY'
@@ -30,6 +36,22 @@ export function clusterSettingsOf(given: Record<string, string> = {}): ClusterSe
   return { ok: false, exitCode: exitCodes.configuration }
 }
 
+/** Does work on the data directory of a stopped server. @returns the exit code */
+export async function onIdleDirectory(
+  dataDir: string | undefined,
+  work: (directory: IdleDirectory, settings: UsableSettings) => Promise<number>,
+): Promise<number> {
+  const settings = clusterSettingsOf(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
+  if (!settings.ok) return settings.exitCode
+  const opening = openIdleDirectory(settings.config.dataDir)
+  if (!opening.ok) return fail(printable(opening.detail), exitCodes.configuration)
+  try {
+    return await work(opening.directory, settings)
+  } finally {
+    opening.directory.close()
+  }
+}
+
 /** Connects to the database. @returns the exit code where that cannot be used, which is told */
 export async function reach({ cluster, environment }: Config): Promise<Session | number> {
   if (cluster === undefined) return exitCodes.configuration
@@ -43,9 +65,12 @@ export async function reach({ cluster, environment }: Config): Promise<Session |
   return reached.session
 }
 
+/** By which faults of arguments lead to the usage of all subcommands. */
+export const clusterUsage = 'Usage: strandfast cluster'
+
 /** Ends a subcommand that was called wrongly. */
 export function misused(fault: string): number {
-  return showUsage('Usage: strandfast cluster', { help: false, fault })
+  return showUsage(clusterUsage, { help: false, fault })
 }
 
 export function tell(line: string): void {

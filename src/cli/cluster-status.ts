@@ -18,10 +18,9 @@ import { clusterTables, statementsOf } from '../cluster/database/statements.js'
 import { readStanding, type ShardStanding, type Standing } from '../cluster/database/standing.js'
 import { describeTrouble, UntrueRow } from '../cluster/database/trouble.js'
 import { headerOf } from '../../workers/store/replica/cluster-segment.js'
-import { clusterSettingsOf, misused, tell } from './cluster-settings.js'
-import { exitCodes } from './exit-codes.js'
+import { clusterSettingsOf, clusterUsage, tell } from './cluster-settings.js'
+import { command, exitCodes } from './command.js'
 import { printable } from './printable.js'
-import { readOptions } from './read-options.js'
 
 /** By how much more than the pause between two beats it is waited for one. */
 const PATIENCE = 1.5
@@ -32,9 +31,14 @@ const BEATS_PER_LEASE = 5
  * @returns the exit code: 0 all is well; 1 something is not; 75 the database cannot be reached; 78 wrong usage or settings, or no
  * cluster
  */
-export async function clusterStatusCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, {})
-  if (!options.ok) return misused(options.fault)
+export const clusterStatusCommand = command({
+  usage: clusterUsage,
+  options: {},
+  read: () => ({}),
+  run: showStatus,
+})
+
+async function showStatus(): Promise<number> {
   const settings = clusterSettingsOf()
   if (!settings.ok) return settings.exitCode
   let session: Session | undefined

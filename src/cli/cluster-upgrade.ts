@@ -30,16 +30,14 @@ import { firstSegment } from '../../workers/store/replica/cluster-segment.js'
 import { formerForm } from '../../workers/store/replica/former-form.js'
 import { pull, type PulledCluster, readTarget } from './cluster-pull.js'
 import { pushStores } from './cluster-push.js'
-import { type ClusterSettings, clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
-import { exitCodes } from './exit-codes.js'
+import { clusterSettingsOf, misused, reach, tell, type UsableSettings } from './cluster-settings.js'
+import { exitCodes } from './command.js'
 import { startProgress } from './progress.js'
-
-type Settings = Extract<ClusterSettings, { ok: true }>
 
 /** What an upgrade works with. */
 interface Upgrade {
   session: Session
-  settings: Settings
+  settings: UsableSettings
   facts: FormerFacts
   target: string
 }

@@ -1,5 +1,4 @@
-import { exitCodes } from './exit-codes.js'
-import { showUsage } from './read-options.js'
+import { exitCodes, showUsage } from './command.js'
 import { printable } from './printable.js'
 
 /** One subcommand, in a file of its own. */

@@ -2,18 +2,11 @@ import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { askInTurn, describeTrouble, isClosedPipe, refusalOf } from './server-answer.js'
-import { exitCodes } from './exit-codes.js'
+import { command, fail, exitCodes } from './command.js'
 import { printableBytes } from './printable.js'
 import { type Progress, startProgress } from './progress.js'
-import { readOptions, showUsage } from './read-options.js'
-import {
-  type AskedServers,
-  SERVERS_USAGE,
-  serverOptions,
-  serversAsked,
-  type ServerValues,
-} from './server-url.js'
-import { onStopSignal } from './stop-signals.js'
+import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { interruptible } from './stop-signals.js'
 import { limits } from '../base/limits/limits.js'
 import { lineEnd } from '../base/line-splitter.js'
 
@@ -26,7 +19,9 @@ ${SERVERS_USAGE}`
 /** Bytes at the end of an export in which the trailer is searched. */
 const TRAILER_BYTES_MAX = 65_536
 
-interface Asked extends AskedServers {
+const LINE_FEED = 10
+
+interface ExportRequest extends AskedServers {
   out: string
   /** Replaces a file that is there already. */
   force: boolean
@@ -38,57 +33,41 @@ interface Asked extends AskedServers {
  * Saves an export (docs/FORMAT.md, Export). The file appears only when it is complete and on disk.
  * @returns the exit code: 0 saved, 1 failed, 78 wrong usage
  */
-export async function exportCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, {
+export const exportCommand = command({
+  usage: USAGE,
+  options: {
     ...serverOptions,
     agent: { type: 'string' },
     out: { type: 'string' },
     force: { type: 'boolean', default: false },
     'from-seq': { type: 'string' },
     'to-seq': { type: 'string' },
-  })
-  if (!options.ok) return showUsage(USAGE, options)
-  const asked = readAsked(options.values)
-  if (typeof asked === 'string') return showUsage(USAGE, { help: false, fault: asked })
-  const progress = startProgress()
-  const stop = new AbortController()
-  const onSignal = () => stop.abort(new Error('Interrupted'))
-  const ignoreSignals = onStopSignal(onSignal)
-  try {
-    const records = await save(asked, { signal: stop.signal, progress })
-    progress.end()
-    process.stderr.write(`${records} records saved to ${asked.out}\n`)
-    return exitCodes.fine
-  } catch (error) {
-    progress.end()
-    if (isClosedPipe(error)) return exitCodes.fine
-    process.stderr.write(`The export failed: ${describeTrouble(error, asked.urls)}\n`)
-    return exitCodes.foundWrong
-  } finally {
-    ignoreSignals()
-  }
-}
-
-type Values = ServerValues &
-  Partial<Record<'agent' | 'out' | 'from-seq' | 'to-seq', string>> & { force: boolean }
-
-/** What to export, and from where; a text says which argument is wrong. */
-function readAsked(values: Values): Asked | string {
-  if (values.out === undefined) return 'Expected --out'
-  for (const name of ['from-seq', 'to-seq'] as const) {
-    if (!/^(0|[1-9]\d{0,14})$/.test(values[name] ?? '0')) return `Expected a record number after --${name}`
-  }
-  const server = serversAsked(values)
-  if (typeof server === 'string') return server
-  const parameters = new URLSearchParams()
-  const query = { agent: values.agent, from_seq: values['from-seq'], to_seq: values['to-seq'] }
-  for (const [name, value] of Object.entries(query)) {
-    if (value !== undefined) parameters.set(name, value)
-  }
-  const asked = parameters.toString()
-  const { out, force } = values
-  return { out, force, path: `/v1/strand/export${asked === '' ? '' : `?${asked}`}`, ...server }
-}
+  },
+  read({ agent, out, force, 'from-seq': fromSeq, 'to-seq': toSeq, ...values }): ExportRequest | string {
+    if (out === undefined) return 'Expected --out'
+    for (const [name, seq = '0'] of Object.entries({ 'from-seq': fromSeq, 'to-seq': toSeq }))
+      if (!/^(0|[1-9]\d{0,14})$/.test(seq)) return `Expected a record number after --${name}`
+    const server = serversAsked(values)
+    if (typeof server === 'string') return server
+    const query = Object.entries({ agent, from_seq: fromSeq, to_seq: toSeq })
+    const given = query.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+    const path = given.length === 0 ? '' : `?${new URLSearchParams(given).toString()}`
+    return { out, force, path: `/v1/strand/export${path}`, ...server }
+  },
+  async run(request) {
+    const progress = startProgress()
+    try {
+      const records = await interruptible((signal) => save(request, { signal, progress }))
+      progress.end()
+      process.stderr.write(`${records} records saved to ${request.out}\n`)
+      return exitCodes.fine
+    } catch (error) {
+      progress.end()
+      if (isClosedPipe(error)) return exitCodes.fine
+      return fail(`The export failed: ${describeTrouble(error, request.urls)}`)
+    }
+  },
+})
 
 interface Saving {
   signal: AbortSignal
@@ -96,26 +75,26 @@ interface Saving {
 }
 
 /** @returns how many records were saved */
-async function save(asked: Asked, saving: Saving): Promise<number> {
-  if (asked.out === '-') {
-    const { source, tally } = await ask(asked, saving)
+async function save(request: ExportRequest, saving: Saving): Promise<number> {
+  if (request.out === '-') {
+    const { source, tally } = await ask(request, saving)
     const shown = process.stdout.isTTY ? printableBytes(source) : source
     await pipeline(shown, process.stdout, { signal: saving.signal, end: false })
     return tally.records
   }
-  await refuseThere(asked)
-  const unfinished = `${asked.out}.${process.pid}.tmp`
+  await refuseThere(request)
+  const unfinished = `${request.out}.${process.pid}.tmp`
   // Opened before anything else can fail: a stream that opens its file may do so when the failure has removed it.
   const handle = await open(unfinished, 'wx')
   try {
-    const { source, tally } = await ask(asked, saving)
+    const { source, tally } = await ask(request, saving)
     const write = (bytes: AsyncIterable<Uint8Array>) => writeFile(handle, bytes)
     const { signal } = saving
-    if (asked.out.endsWith('.gz')) await pipeline(source, createGzip(), write, { signal })
+    if (request.out.endsWith('.gz')) await pipeline(source, createGzip(), write, { signal })
     else await pipeline(source, write, { signal })
     await handle.sync()
-    await refuseThere(asked)
-    await rename(unfinished, asked.out)
+    await refuseThere(request)
+    await rename(unfinished, request.out)
     return tally.records
   } catch (error) {
     await rm(unfinished, { force: true })
@@ -126,7 +105,7 @@ async function save(asked: Asked, saving: Saving): Promise<number> {
 }
 
 /** @throws Error when the file is there already and is not to be replaced, or is something else, such as a device */
-async function refuseThere({ out, force }: Asked): Promise<void> {
+async function refuseThere({ out, force }: ExportRequest): Promise<void> {
   const found = await stat(out).catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
     throw error
@@ -138,7 +117,7 @@ async function refuseThere({ out, force }: Asked): Promise<void> {
 
 /** Asks for the export. @returns its bytes, and what was counted of them */
 async function ask(
-  { urls, path, key }: Asked,
+  { urls, path, key }: ExportRequest,
   { signal, progress }: Saving,
 ): Promise<{ source: AsyncGenerator<Uint8Array>; tally: Tally }> {
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })

@@ -4,15 +4,13 @@ import { isFileSystemError } from '../base/durable-file.js'
 import { readBounded } from '../base/bounded-file.js'
 import { parseManifest } from '../proof/export-lines.js'
 import type { Manifest } from '../strand/strand-export.js'
-import { parseOnce } from '../settings/parse-once.js'
 import { boundedText, errorText, describeRefusal, describeTrouble, readRefusal } from './server-answer.js'
-import { exitCodes } from './exit-codes.js'
+import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { type Progress, startProgress } from './progress.js'
-import { showUsage } from './read-options.js'
 import { SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
 import { splitLines } from './split-lines.js'
-import { onStopSignal } from './stop-signals.js'
+import { interruptible } from './stop-signals.js'
 import { isGzip, unpacked } from './unpacked.js'
 
 const USAGE = `Usage: strandfast import FILE [FILE...] [--seed-file FILE] [--hold]
@@ -25,7 +23,7 @@ ${SERVER_USAGE}`
 /** Bytes of an answer. */
 const ANSWER_BYTES_MAX = 65_536
 
-interface Asked {
+interface ImportRequest {
   files: string[]
   url: string
   key: string | undefined
@@ -46,65 +44,44 @@ interface Source {
  * ends the command.
  * @returns the exit code: 0 all are imported, 1 one is not, 66 a file cannot be read, 78 wrong usage
  */
-export async function importCommand(args: string[]): Promise<number> {
-  const help = args.includes('--help') || args.includes('-h')
-  const asked = help ? '' : readAsked(args)
-  if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
-  const stop = new AbortController()
-  const onSignal = () => stop.abort(new Error('Interrupted'))
-  const ignoreSignals = onStopSignal(onSignal)
-  let file = asked.files[0] ?? ''
+export const importCommand = command({
+  usage: USAGE,
+  options: { ...serverOptions, 'seed-file': { type: 'string' }, hold: { type: 'boolean', default: false } },
+  operands: true,
+  read({ 'seed-file': seedFile, hold, ...values }, files): ImportRequest | string {
+    if (files.length === 0) return 'Expected one FILE at least'
+    const server = serverAsked(values)
+    if (typeof server === 'string') return server
+    const seed = seedFile === undefined ? undefined : readBounded(seedFile, limits.smallFileBytesMax)
+    const seedHex = seed?.toString('utf8').trim()
+    if (seedHex !== undefined && !/^[0-9a-f]{64}$/i.test(seedHex))
+      return 'Expected --seed-file to hold a seed of 64 hex digits'
+    return { files, url: `${server.url}/v1/strand/import`, key: server.key, seed: seedHex, hold }
+  },
+  run: (request) => interruptible((signal) => sendAll(request, signal)),
+})
+
+async function sendAll(request: ImportRequest, signal: AbortSignal): Promise<number> {
+  let file = request.files[0] ?? ''
   let progress: Progress | undefined
   try {
-    for (const source of await readSources(asked)) {
+    for (const source of await readSources(request)) {
       file = source.file
       progress = startProgress()
-      const told = await send(source, asked, { signal: stop.signal, progress })
+      const result = await send(source, request, { signal, progress })
       progress.end()
-      process.stdout.write(`${printable(told)}\n`)
+      process.stdout.write(`${printable(result)}\n`)
     }
     return exitCodes.fine
   } catch (error) {
     progress?.end()
-    process.stderr.write(`${file} was not imported: ${describeTrouble(error, asked.url)}\n`)
-    return isFileSystemError(error) ? exitCodes.noInput : exitCodes.foundWrong
-  } finally {
-    ignoreSignals()
-  }
-}
-
-/** What to import, and where; a text says which argument is wrong. */
-function readAsked(args: string[]): Asked | string {
-  try {
-    const { values, positionals } = parseOnce({
-      args,
-      options: {
-        ...serverOptions,
-        'seed-file': { type: 'string' },
-        hold: { type: 'boolean', default: false },
-      },
-      allowPositionals: true,
-    })
-    if (positionals.length === 0) return 'Expected one FILE at least'
-    const server = serverAsked(values)
-    if (typeof server === 'string') return server
-    const seedFile = values['seed-file']
-    const seed =
-      seedFile === undefined
-        ? undefined
-        : readBounded(seedFile, limits.smallFileBytesMax).toString('utf8').trim()
-    if (seed !== undefined && !/^[0-9a-f]{64}$/i.test(seed)) {
-      return 'Expected --seed-file to hold a seed of 64 hex digits'
-    }
-    const url = `${server.url}/v1/strand/import`
-    return { files: positionals, url, key: server.key, seed, hold: values.hold }
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    const exitCode = isFileSystemError(error) ? exitCodes.noInput : exitCodes.foundWrong
+    return fail(`${file} was not imported: ${describeTrouble(error, request.url)}`, exitCode)
   }
 }
 
 /** @throws Error for a file that cannot be read or does not begin with a manifest; then nothing is sent */
-async function readSources({ files, hold }: Asked): Promise<Source[]> {
+async function readSources({ files, hold }: ImportRequest): Promise<Source[]> {
   const found: Pick<Source, 'file' | 'manifest'>[] = []
   for (const file of files) found.push({ file, manifest: await readManifest(file) })
   return found.map(({ file, manifest }, place) => {
@@ -130,7 +107,7 @@ async function readManifest(file: string): Promise<Manifest> {
 /** Sends a file. @returns the result in words. @throws Error when the server refuses it */
 async function send(
   source: Source,
-  { url, key, seed }: Asked,
+  { url, key, seed }: ImportRequest,
   { signal, progress }: { signal: AbortSignal; progress: Progress },
 ): Promise<string> {
   const { file, hold, manifest } = source

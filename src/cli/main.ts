@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises'
 import { version } from '../base/version.js'
 import { nearestName } from '../settings/nearest-name.js'
-import { exitCodes } from './exit-codes.js'
+import { exitCodes } from './command.js'
 import { printable } from './printable.js'
 
 /** One command of the command line. `run` returns the exit code. */

@@ -1,10 +1,8 @@
 import { once } from 'node:events'
 import { ServiceClient } from '../client/service-client.js'
 import type { PagedQueryBody, WhereCondition } from '../client/types.js'
-import { parseOnce } from '../settings/parse-once.js'
-import { exitCodes } from './exit-codes.js'
+import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
-import { showUsage } from './read-options.js'
 import { describeTrouble, isClosedPipe } from './server-answer.js'
 import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
 
@@ -24,7 +22,7 @@ const LIMIT_DEFAULT = '20'
 /** Records of one page, of which a query fetches as many as it needs. */
 const PAGE_RECORDS_MAX = 1_000
 
-interface Asked extends AskedServers {
+interface QueryRequest extends AskedServers {
   name: string
   limit: number
   body: PagedQueryBody
@@ -34,45 +32,19 @@ interface Asked extends AskedServers {
  * Prints the records that meet conditions (docs/OPERATIONS.md, Command line).
  * @returns the exit code: 0 printed, 1 the server refused or cannot be reached, 78 wrong usage
  */
-export async function queryCommand(args: string[]): Promise<number> {
-  const help = args.includes('--help') || args.includes('-h')
-  const asked = help ? '' : readAsked(args)
-  if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
-  const { name, limit, body, urls, key } = asked
-  const records = new ServiceClient({ url: urls, apiKey: key }).agent(name).queryAll(body, {
-    onWarning: (warning) => process.stderr.write(`${printable(warning)}\n`),
-  })
-  try {
-    let left = limit
-    for await (const { data: _same, timestamp: _date, ...record } of records) {
-      // On a terminal control characters in texts stay escaped, as JSON has them.
-      if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`)) await once(process.stdout, 'drain')
-      if (--left === 0) break
-    }
-    return exitCodes.fine
-  } catch (error) {
-    if (isClosedPipe(error)) return exitCodes.fine
-    process.stderr.write(`The query failed: ${describeTrouble(error, urls)}\n`)
-    return exitCodes.foundWrong
-  }
-}
-
-function readAsked(args: string[]): Asked | string {
-  try {
-    const { values, positionals } = parseOnce({
-      args,
-      options: {
-        ...serverOptions,
-        where: { type: 'string', multiple: true, default: [] },
-        type: { type: 'string', multiple: true },
-        from: { type: 'string' },
-        to: { type: 'string' },
-        limit: { type: 'string', default: LIMIT_DEFAULT },
-        oldest: { type: 'boolean', default: false },
-      },
-      allowPositionals: true,
-    })
-    const [name, ...more] = positionals
+export const queryCommand = command({
+  usage: USAGE,
+  options: {
+    ...serverOptions,
+    where: { type: 'string', multiple: true, default: [] },
+    type: { type: 'string', multiple: true },
+    from: { type: 'string' },
+    to: { type: 'string' },
+    limit: { type: 'string', default: LIMIT_DEFAULT },
+    oldest: { type: 'boolean', default: false },
+  },
+  operands: true,
+  read(values, [name, ...more]): QueryRequest | string {
     if (name === undefined || more.length > 0) return 'Expected one NAME'
     if (!/^[1-9]\d{0,8}$/.test(values.limit)) return 'Expected a number from 1 up after --limit'
     const where = values.where.map((text) => parseCondition(text) ?? text)
@@ -84,10 +56,26 @@ function readAsked(args: string[]): Asked | string {
     const limit = Number(values.limit)
     const conditions = where.filter((condition): condition is WhereCondition => typeof condition !== 'string')
     return { name, limit, body: bodyOf({ ...values, limit, where: conditions }), ...server }
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
-}
+  },
+  async run({ name, limit, body, urls, key }) {
+    const records = new ServiceClient({ url: urls, apiKey: key }).agent(name).queryAll(body, {
+      onWarning: (warning) => process.stderr.write(`${printable(warning)}\n`),
+    })
+    try {
+      let left = limit
+      for await (const { data: _same, timestamp: _date, ...record } of records) {
+        // On a terminal control characters in texts stay escaped, as JSON has them.
+        if (!process.stdout.write(`${printable(JSON.stringify(record))}\n`))
+          await once(process.stdout, 'drain')
+        if (--left === 0) break
+      }
+      return exitCodes.fine
+    } catch (error) {
+      if (isClosedPipe(error)) return exitCodes.fine
+      return fail(`The query failed: ${describeTrouble(error, urls)}`)
+    }
+  },
+})
 
 interface Selection {
   where: WhereCondition[]

@@ -1,9 +1,10 @@
-import { type ConfigReading, readProcessConfig } from '../settings/config.js'
+import { type Config, type ConfigReading, describeFaults, readProcessConfig } from '../settings/config.js'
 import { namedByFlags, readFlags } from '../settings/flags.js'
 import { licenseStanding } from '../auth/license.js'
 import { systemClock } from '../base/clock.js'
 import { isFileSystemError } from '../base/durable-file.js'
 import { authorityPublicKey } from '../data/license-authority.js'
+import { exitCodes, isHelp } from './command.js'
 
 /** The settings by which a command runs, or the exit code it ends with at once. */
 export type ReadSettings = { ok: true; reading: ConfigReading } | { ok: false; help: boolean; fault: string }
@@ -13,9 +14,17 @@ export function settingsOf(dataDir: string | undefined): ConfigReading {
   return readProcessConfig(dataDir === undefined ? {} : { SERVICE_DATA_DIR: dataDir })
 }
 
+/** The same, or the exit code where they are wrong, which is said. */
+export function configOf(dataDir: string | undefined): Config | number {
+  const reading = settingsOf(dataDir)
+  if (reading.ok) return reading.config
+  process.stderr.write(describeFaults(reading.faults))
+  return exitCodes.configuration
+}
+
 /** Reads the settings of the environment and those given as flags, which take precedence. `--help` ends it. */
 export function readSettings(args: readonly string[]): ReadSettings {
-  if (args.includes('--help') || args.includes('-h')) return { ok: false, help: true, fault: '' }
+  if (isHelp(args)) return { ok: false, help: true, fault: '' }
   const flags = readFlags(args)
   if (!flags.ok) return { ok: false, help: false, fault: flags.fault }
   const reading = readProcessConfig(flags.given)

@@ -1,14 +1,13 @@
 import type { ReshardProgress } from '../../workers/reshard/reshard.js'
 import { limits } from '../base/limits/limits.js'
-import { type Config, describeFaults } from '../settings/config.js'
+import type { Config } from '../settings/config.js'
 import { shardsMax } from '../settings/shards.js'
 import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data/directory.js'
 import { beginBuild, dropBuild, shardBytes, shardFolder, switchOver } from '../data/shard-folders.js'
-import { exitCodes } from './exit-codes.js'
+import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { startProgress } from './progress.js'
-import { readOptions, showUsage } from './read-options.js'
-import { settingsOf } from './read-settings.js'
+import { configOf } from './read-settings.js'
 
 const USAGE = `Usage: strandfast reshard --shards N [--data-dir DIR]
 Moves the data directory to N shards, 1 to ${shardsMax}. The server must be stopped. Strands, hashes and signatures stay as
@@ -25,31 +24,32 @@ const MEBIBYTE = 1_048_576
  * @returns the exit code: 0 moved, or nothing to do; 1 the data is damaged or there is no room, and nothing has changed;
  * 78 wrong usage or settings, or a data directory that is in use
  */
-export async function reshardCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, { shards: { type: 'string' }, 'data-dir': { type: 'string' } })
-  if (!options.ok) return showUsage(USAGE, options)
-  const shards = Number(/^\d{1,2}$/.exec(options.values.shards ?? '')?.[0] ?? 0)
-  if (shards < 1 || shards > shardsMax) {
-    return showUsage(USAGE, {
-      help: false,
-      fault: `Expected --shards to be an integer from 1 to ${shardsMax}`,
-    })
-  }
-  const reading = settingsOf(options.values['data-dir'])
-  if (!reading.ok) {
-    process.stderr.write(describeFaults(reading.faults))
-    return exitCodes.configuration
-  }
-  const opening = openIdleDirectory(reading.config.dataDir)
-  if (!opening.ok) {
-    tell(opening.detail)
-    return exitCodes.configuration
-  }
-  try {
-    return await reshardDirectory(opening.directory, shards, reading.config)
-  } finally {
-    opening.directory.close()
-  }
+export const reshardCommand = command({
+  usage: USAGE,
+  options: { shards: { type: 'string' }, 'data-dir': { type: 'string' } },
+  read({ shards: text = '', 'data-dir': dataDir }) {
+    const shards = shardsIn(text)
+    return typeof shards === 'string' ? shards : { shards, dataDir }
+  },
+  async run({ shards, dataDir }) {
+    const config = configOf(dataDir)
+    if (typeof config === 'number') return config
+    const opening = openIdleDirectory(config.dataDir)
+    if (!opening.ok) return fail(printable(opening.detail), exitCodes.configuration)
+    try {
+      return await reshardDirectory(opening.directory, shards, config)
+    } finally {
+      opening.directory.close()
+    }
+  },
+})
+
+/** The number that --shards was given; a text where it is none. */
+export function shardsIn(text: string): number | string {
+  const shards = /^\d{1,2}$/.test(text) ? Number(text) : 0
+  return shards >= 1 && shards <= shardsMax
+    ? shards
+    : `Expected --shards to be an integer from 1 to ${shardsMax}`
 }
 
 async function reshardDirectory(

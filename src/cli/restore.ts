@@ -1,12 +1,9 @@
 import { pooledRandom } from '../base/random.js'
-import { describeFaults } from '../settings/config.js'
 import { restore } from '../data/backup/restore.js'
 import type { BackupManifest } from '../wire/backup-manifest.js'
-import { parseOnce } from '../settings/parse-once.js'
-import { homeHint } from '../settings/setting.js'
-import { exitCodes } from './exit-codes.js'
-import { showUsage } from './read-options.js'
-import { settingsOf } from './read-settings.js'
+import { directoryFault } from './backup.js'
+import { command } from './command.js'
+import { configOf } from './read-settings.js'
 import { runStoreCommand } from './store-command.js'
 
 const USAGE = `Usage: strandfast restore DIR [--data-dir DIR]
@@ -19,36 +16,24 @@ seed needs SERVICE_MASTER_SEED.
  * Restores a backup (docs/OPERATIONS.md, Backups).
  * @returns the exit code: 0 restored, 1 failed or the backup does not verify, 78 wrong usage or settings
  */
-export async function restoreCommand(args: string[]): Promise<number> {
-  if (args.includes('--help') || args.includes('-h')) return showUsage(USAGE, { help: true, fault: '' })
-  const source = readSource(args)
-  if (typeof source !== 'object') return showUsage(USAGE, { help: false, fault: source })
-  const reading = settingsOf(source.dataDir)
-  if (!reading.ok) {
-    process.stderr.write(describeFaults(reading.faults))
-    return exitCodes.configuration
-  }
-  const { dataDir, masterSeed } = reading.config
-  const request = { source: source.path, dataDir, masterSeed, random: pooledRandom() }
-  return runStoreCommand(
-    { failed: 'The backup was not restored', niced: false },
-    (work) => restore(request, work),
-    (manifest) => describe(dataDir, manifest),
-  )
-}
-
-function readSource(args: string[]): { path: string; dataDir: string | undefined } | string {
-  try {
-    const options = { 'data-dir': { type: 'string' } } as const
-    const { values, positionals } = parseOnce({ args, options, allowPositionals: true })
-    const [path, ...more] = positionals
-    if (path === undefined || path === '' || more.length > 0) return 'Expected one DIR'
-    if (path.startsWith('~')) return `Expected one DIR: ${homeHint}`
-    return { path, dataDir: values['data-dir'] }
-  } catch (error) {
-    return error instanceof Error ? error.message : 'Expected DIR'
-  }
-}
+export const restoreCommand = command({
+  usage: USAGE,
+  options: { 'data-dir': { type: 'string' } },
+  operands: true,
+  read: ({ 'data-dir': dataDir }, [source, ...more]) =>
+    directoryFault(source, more) ?? { source: source ?? '', dataDir },
+  async run({ source, dataDir: given }) {
+    const config = configOf(given)
+    if (typeof config === 'number') return config
+    const { dataDir, masterSeed } = config
+    const request = { source, dataDir, masterSeed, random: pooledRandom() }
+    return runStoreCommand(
+      { failed: 'The backup was not restored', niced: false },
+      (work) => restore(request, work),
+      (manifest) => describe(dataDir, manifest),
+    )
+  },
+})
 
 function describe(
   dataDir: string,

@@ -8,3 +8,17 @@ export function onStopSignal(stop: () => void): () => void {
     for (const signal of stopSignals) process.off(signal, stop)
   }
 }
+
+/** Does work that such a signal ends: `signal` then has the reason, as after a call of `stop`. */
+export async function interruptible<Result>(
+  work: (signal: AbortSignal, stop: () => void) => Promise<Result>,
+): Promise<Result> {
+  const controller = new AbortController()
+  const stop = () => controller.abort(new Error('Interrupted'))
+  const ignoreSignals = onStopSignal(stop)
+  try {
+    return await work(controller.signal, stop)
+  } finally {
+    ignoreSignals()
+  }
+}

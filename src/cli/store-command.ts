@@ -1,9 +1,9 @@
 import { StorePool } from '../dispatch/pools/store-pool.js'
 import type { StoreOutcome, StoreWork } from '../data/backup/stores.js'
-import { exitCodes } from './exit-codes.js'
+import { fail, exitCodes } from './command.js'
 import { describeError, printable } from './printable.js'
 import { startProgress } from './progress.js'
-import { onStopSignal } from './stop-signals.js'
+import { interruptible } from './stop-signals.js'
 
 /**
  * Runs a backup or a restore, showing how far it has come; a signal that asks it to stop ends it cleanly.
@@ -16,29 +16,24 @@ export async function runStoreCommand(
   run: (work: StoreWork) => Promise<StoreOutcome>,
   describe: (manifest: Extract<StoreOutcome, { ok: true }>['manifest']) => string,
 ): Promise<number> {
-  const pool = new StorePool(niced)
-  const stop = new AbortController()
-  const onSignal = () => {
-    stop.abort(new Error('Interrupted'))
-    pool.stop()
-  }
-  const ignoreSignals = onStopSignal(onSignal)
-  const progress = startProgress()
-  try {
-    const outcome = await run({ pool, show: progress.show, signal: stop.signal })
-    progress.end()
-    if (outcome.ok) {
-      process.stdout.write(describe(outcome.manifest))
-      return exitCodes.fine
+  return interruptible(async (signal) => {
+    const pool = new StorePool(niced)
+    signal.addEventListener('abort', () => pool.stop())
+    const progress = startProgress()
+    try {
+      const outcome = await run({ pool, show: progress.show, signal })
+      progress.end()
+      if (outcome.ok) {
+        process.stdout.write(describe(outcome.manifest))
+        return exitCodes.fine
+      }
+      process.stderr.write(outcome.details.map((detail) => `${failed}: ${printable(detail)}\n`).join(''))
+      return outcome.because === 'usage' ? exitCodes.configuration : exitCodes.foundWrong
+    } catch (error) {
+      progress.end()
+      return fail(`${failed}: ${describeError(error)}`)
+    } finally {
+      await pool.close()
     }
-    process.stderr.write(outcome.details.map((detail) => `${failed}: ${printable(detail)}\n`).join(''))
-    return outcome.because === 'usage' ? exitCodes.configuration : exitCodes.foundWrong
-  } catch (error) {
-    progress.end()
-    process.stderr.write(`${failed}: ${describeError(error)}\n`)
-    return exitCodes.foundWrong
-  } finally {
-    await pool.close()
-    ignoreSignals()
-  }
+  })
 }

@@ -2,13 +2,11 @@ import { once } from 'node:events'
 import { ServiceClient } from '../client/service-client.js'
 import type { Subscription, SubscribeOptions } from '../client/subscription.js'
 import type { StreamEvent } from '../client/types.js'
-import { parseOnce } from '../settings/parse-once.js'
-import { exitCodes } from './exit-codes.js'
+import { command, fail, exitCodes } from './command.js'
 import { describeError, printable } from './printable.js'
-import { showUsage } from './read-options.js'
 import { describeTrouble } from './server-answer.js'
 import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
-import { onStopSignal } from './stop-signals.js'
+import { interruptible } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast tail [NAME…] [--since TIME] [--filter FIELD]
 Prints records as they are written, as lines of JSON, until Ctrl-C: of the agents or collections named, or of all. Where the
@@ -16,7 +14,7 @@ connection is lost it goes on by itself from the last record, without a gap. --s
 then on: TIME is ISO 8601 or Unix milliseconds. --filter leaves out records of one NAME whose body lacks the field.
 ${SERVERS_USAGE}`
 
-interface Asked extends AskedServers {
+interface TailRequest extends AskedServers {
   names: string[]
   since: string | undefined
   filter: string | undefined
@@ -26,44 +24,28 @@ interface Asked extends AskedServers {
  * Follows strands (docs/OPERATIONS.md, Command line).
  * @returns the exit code: 0 after Ctrl-C or when nobody reads the output any more, 1 the server refused, 78 wrong usage
  */
-export async function tailCommand(args: string[]): Promise<number> {
-  const help = args.includes('--help') || args.includes('-h')
-  const asked = help ? '' : readAsked(args)
-  if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
-  const stop = new AbortController()
-  const end = () => stop.abort()
-  const ignoreSignals = onStopSignal(end)
-  // The reader of a pipe that was closed shows at the next write, which may be long in coming.
-  process.stdout.once('error', end)
-  try {
-    const refused = await followed(asked, stop.signal)
-    if (refused === undefined) return exitCodes.fine
-    process.stderr.write(`The stream ended: ${describeTrouble(refused, asked.urls)}\n`)
-    return exitCodes.foundWrong
-  } finally {
-    ignoreSignals()
-  }
-}
-
-function readAsked(args: string[]): Asked | string {
-  try {
-    const { values, positionals: names } = parseOnce({
-      args,
-      options: { ...serverOptions, since: { type: 'string' }, filter: { type: 'string' } },
-      allowPositionals: true,
-    })
+export const tailCommand = command({
+  usage: USAGE,
+  options: { ...serverOptions, since: { type: 'string' }, filter: { type: 'string' } },
+  operands: true,
+  read(values, names): TailRequest | string {
     const { since, filter } = values
     if (filter !== undefined && names.length !== 1) return 'Expected one NAME with --filter'
     const server = serversAsked(values)
-    if (typeof server === 'string') return server
-    return { names, since, filter, ...server }
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error)
-  }
-}
+    return typeof server === 'string' ? server : { names, since, filter, ...server }
+  },
+  run: (request) =>
+    interruptible(async (signal, stop) => {
+      // The reader of a pipe that was closed shows at the next write, which may be long in coming.
+      process.stdout.once('error', stop)
+      const refused = await followed(request, signal)
+      if (refused === undefined) return exitCodes.fine
+      return fail(`The stream ended: ${describeTrouble(refused, request.urls)}`)
+    }),
+})
 
 /** Follows until the signal; resolves with the error of a server that refuses. */
-function followed({ urls, key, names, since, filter }: Asked, signal: AbortSignal): Promise<unknown> {
+function followed({ urls, key, names, since, filter }: TailRequest, signal: AbortSignal): Promise<unknown> {
   const client = new ServiceClient({ url: urls, apiKey: key })
   return new Promise((resolve) => {
     signal.addEventListener('abort', () => resolve(undefined), { once: true })

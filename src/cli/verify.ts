@@ -1,11 +1,9 @@
 import { createReadStream } from 'node:fs'
 import { isFileSystemError } from '../base/durable-file.js'
 import type { ExportFault, VerifiedExport } from '../proof/export-check.js'
-import { parseOnce } from '../settings/parse-once.js'
-import { exitCodes } from './exit-codes.js'
+import { command, fail, exitCodes } from './command.js'
 import { describeError, printableLines } from './printable.js'
 import { startProgress } from './progress.js'
-import { showUsage } from './read-options.js'
 import { splitLines } from './split-lines.js'
 import { unpacked } from './unpacked.js'
 import { verifySegments } from './verify-segments.js'
@@ -14,14 +12,12 @@ import { readBounded } from '../base/bounded-file.js'
 import { compareWithCheckpoint, type Comparison } from '../proof/node/compare-checkpoint.js'
 import { verifyExport } from '../proof/node/verify-export.js'
 
-const CHECKPOINT_USAGE = `       [--checkpoint OLD [--log LOGFILE [--log-key HEX]]]
+const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast], FILE being an export (gzipped too) or - for standard input
+       [--checkpoint OLD [--log LOGFILE [--log-key HEX]]]
 --checkpoint also shows that the strand begins with the records of the checkpoint in the file OLD. A later key of the
 strand may have signed it, as those of answers as of a moment: FILE then holds the rotation to that key. Where OLD is one
 of the server log, LOGFILE is an export of that log from its first record.
-`
-
-const USAGE = `Usage: strandfast verify FILE --key HEX [--strand HEX] [--fast], FILE being an export (gzipped too) or - for standard input
-${CHECKPOINT_USAGE}--strand is the strand that was noted when it was first seen. Without it any strand passes that the key has signed: whoever
+--strand is the strand that was noted when it was first seen. Without it any strand passes that the key has signed: whoever
 holds the key can begin another one by it, for an agent of the same name.
 Without --fast every hash, body and signature is checked: each record was signed, alone or under the seal of its group.
 --fast checks every hash too, those of bodies among them, but of the signatures only those that all else hangs on: of
@@ -37,19 +33,35 @@ const READ_BYTES = 524_288
  * Checks an export offline: needs only the file and the agent's public key (docs/FORMAT.md, Checking an export).
  * @returns the exit code: 0 fine, 1 found wrong, 66 a file cannot be read, 78 wrong usage
  */
-export async function verifyCommand(args: string[]): Promise<number> {
-  if (args.includes('--help') || args.includes('-h')) {
-    return showUsage(USAGE, { help: true, fault: '' })
-  }
-  const asked = readArguments(args)
-  if (typeof asked === 'string') {
-    return showUsage(USAGE, { help: false, fault: asked })
-  }
+export const verifyCommand = command({
+  usage: USAGE,
+  options: {
+    key: { type: 'string' },
+    strand: { type: 'string' },
+    fast: { type: 'boolean', default: false },
+    checkpoint: { type: 'string' },
+    log: { type: 'string' },
+    'log-key': { type: 'string' },
+  },
+  operands: true,
+  read(values, [file, ...more]): VerifyRequest | string {
+    const publicKey = values.key?.toLowerCase() ?? ''
+    if (file === undefined || more.length > 0) return 'Expected one FILE'
+    if (!/^[0-9a-f]{64}$/.test(publicKey)) return 'Expected --key to be a public key of 64 hex digits'
+    const strand = values.strand?.toLowerCase()
+    if (strand !== undefined && !/^[0-9a-f]{64}$/.test(strand))
+      return 'Expected --strand to be a strand of 64 hex digits'
+    const past = readCheckpointOptions(file, values)
+    return typeof past === 'string' ? past : { file, publicKey, strand, fast: values.fast, past }
+  },
+  run: verify,
+})
+
+async function verify({ file, publicKey: trustedKey, strand, fast, past }: VerifyRequest): Promise<number> {
   let checked: { done: number; total?: number } = { done: 0 }
   const progress = startProgress()
   progress.show({ doing: 'checked', unit: 'records', state: () => checked })
   try {
-    const { file, publicKey: trustedKey, strand, fast } = asked
     const result = await verifySegments(openExport(file), {
       trustedKey,
       strand,
@@ -60,26 +72,21 @@ export async function verifyCommand(args: string[]): Promise<number> {
       },
     })
     progress.end()
-    if (!result.ok) return say(describeFault(result), 1)
-    const { past } = asked
-    if (past === undefined) return say(describe(result, fast), 0)
+    if (!result.ok) return say(describeFault(result), exitCodes.foundWrong)
+    if (past === undefined) return say(describe(result, fast), exitCodes.fine)
     const compared = await compareExport(past, { file, verified: result }, (one) =>
       splitLines(openExport(one)),
     )
     return compared.ok
-      ? say(`${describe(result, fast)}compared    ${compared.shown}\n`, 0)
-      : say(`NOT VERIFIED: ${compared.reason}\n`, 1)
+      ? say(`${describe(result, fast)}compared    ${compared.shown}\n`, exitCodes.fine)
+      : say(`NOT VERIFIED: ${compared.reason}\n`, exitCodes.foundWrong)
   } catch (error) {
     progress.end()
-    if (isFileSystemError(error)) return unread(error)
-    return say(`NOT VERIFIED: the export cannot be read: ${describeError(error)}\n`, 1)
+    const reason = describeError(error)
+    // A name that is mistyped says nothing against the export.
+    if (isFileSystemError(error)) return fail(`Nothing was verified: ${reason}`, exitCodes.noInput)
+    return say(`NOT VERIFIED: the export cannot be read: ${reason}\n`, exitCodes.foundWrong)
   }
-}
-
-/** Says nothing of the export: a name that is mistyped is no proof against it. */
-function unread(error: Error): number {
-  process.stderr.write(`Nothing was verified: ${describeError(error)}\n`)
-  return exitCodes.noInput
 }
 
 function say(text: string, exitCode: number): number {
@@ -87,39 +94,12 @@ function say(text: string, exitCode: number): number {
   return exitCode
 }
 
-interface Asked {
+interface VerifyRequest {
   file: string
   publicKey: string
   strand: string | undefined
   fast: boolean
-  past: CheckpointAsked | undefined
-}
-
-/** What to check, and with which key; a text says which argument is wrong. */
-function readArguments(args: string[]): Asked | string {
-  try {
-    const { values, positionals } = parseOnce({
-      args,
-      options: {
-        key: { type: 'string' },
-        strand: { type: 'string' },
-        fast: { type: 'boolean', default: false },
-        ...checkpointOptions,
-      },
-      allowPositionals: true,
-    })
-    const [file, ...more] = positionals
-    const publicKey = values.key?.toLowerCase() ?? ''
-    if (file === undefined || more.length > 0) return 'Expected one FILE'
-    if (!/^[0-9a-f]{64}$/.test(publicKey)) return 'Expected --key to be a public key of 64 hex digits'
-    const strand = values.strand?.toLowerCase()
-    if (strand !== undefined && !/^[0-9a-f]{64}$/.test(strand))
-      return 'Expected --strand to be a strand of 64 hex digits'
-    const past = readCheckpointOptions(file, values)
-    return typeof past === 'string' ? past : { file, publicKey, strand, fast: values.fast, past }
-  } catch (error) {
-    return error instanceof Error ? error.message : 'Expected FILE and --key'
-  }
+  past: PastCheckpoint | undefined
 }
 
 function openExport(file: string): AsyncIterable<Buffer> {
@@ -163,24 +143,18 @@ function describeFault(fault: ExportFault): string {
   return `NOT VERIFIED: ${record}line ${fault.line}: ${fault.reason}\n`
 }
 
-/** The options of `verify` that are about an earlier checkpoint. */
-const checkpointOptions = {
-  checkpoint: { type: 'string' },
-  log: { type: 'string' },
-  'log-key': { type: 'string' },
-} as const
-
 /** Which checkpoint an export is to be compared with. */
-interface CheckpointAsked {
+interface PastCheckpoint {
   checkpoint: string
   log: string | undefined
   logKey: string | undefined
 }
 
-type Values = Partial<Record<'checkpoint' | 'log' | 'log-key', string>>
-
 /** Reads these options; undefined when none is given, a text when they are wrong. */
-function readCheckpointOptions(file: string, values: Values): CheckpointAsked | undefined | string {
+function readCheckpointOptions(
+  file: string,
+  values: Partial<Record<'checkpoint' | 'log' | 'log-key', string>>,
+): PastCheckpoint | undefined | string {
   const { checkpoint, log } = values
   const logKey = values['log-key']?.toLowerCase()
   if (checkpoint === undefined) {
@@ -199,7 +173,7 @@ function readCheckpointOptions(file: string, values: Values): CheckpointAsked | 
  * @throws Error for a file that cannot be read
  */
 async function compareExport(
-  asked: CheckpointAsked,
+  asked: PastCheckpoint,
   { file, verified }: { file: string; verified: VerifiedExport },
   linesOf: (file: string) => AsyncIterable<string>,
 ): Promise<Comparison> {

@@ -13,16 +13,9 @@ import { checkpointOrigin } from '../strand/checkpoint.js'
 import { parseHeader } from '../strand/header.js'
 import { headsType } from '../strand/record-type.js'
 import { askInTurn, boundedText, refusalOf } from './server-answer.js'
-import { exitCodes } from './exit-codes.js'
+import { command, fail, exitCodes } from './command.js'
 import { describeError, printableLines } from './printable.js'
-import { readOptions, showUsage } from './read-options.js'
-import {
-  type AskedServers,
-  SERVERS_USAGE,
-  serverOptions,
-  serversAsked,
-  type ServerValues,
-} from './server-url.js'
+import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
 import { splitLines } from './split-lines.js'
 
 const USAGE = `Usage: strandfast witness --state FILE [--log-key HEX] [--max-age SECS]
@@ -40,7 +33,7 @@ const ANSWER_BYTES_MAX = 1_048_576
 /** How long the server may take for one answer. */
 const ANSWER_MS_MAX = 60_000
 
-interface Asked extends AskedServers {
+interface WitnessRequest extends AskedServers {
   state: string
   logKey: string | undefined
   maxAgeSecs: number | undefined
@@ -53,47 +46,41 @@ class AwayError extends Error {}
  * Keeps the newest checkpoint of a server's log, to be run again and again on another machine.
  * @returns the exit code: 0 the log only grew, 1 it did not, 75 it cannot be read now, 78 wrong usage
  */
-export async function witnessCommand(args: string[]): Promise<number> {
-  const options = readOptions(args, {
+export const witnessCommand = command({
+  usage: USAGE,
+  options: {
     state: { type: 'string' },
     ...serverOptions,
     'log-key': { type: 'string' },
     'max-age': { type: 'string' },
-  })
-  if (!options.ok) return showUsage(USAGE, options)
-  const asked = readAsked(options.values)
-  if (typeof asked === 'string') return showUsage(USAGE, { help: false, fault: asked })
-  try {
-    return await witness(asked)
-  } catch (error) {
-    process.stderr.write(`The log could not be seen: ${describeError(error)}\n`)
-    return error instanceof AwayError ? exitCodes.tryAgain : exitCodes.foundWrong
-  }
-}
+  },
+  read({ state, 'max-age': maxAge, 'log-key': logKeyGiven, ...values }): WitnessRequest | string {
+    if (state === undefined) return 'Expected --state'
+    const logKey = logKeyGiven?.toLowerCase()
+    if (logKey !== undefined && !/^[0-9a-f]{64}$/.test(logKey))
+      return 'Expected --log-key to be a public key of 64 hex digits'
+    if (maxAge !== undefined && !/^[1-9][0-9]{0,8}$/.test(maxAge)) return 'Expected --max-age to be seconds'
+    const maxAgeSecs = maxAge === undefined ? undefined : Number(maxAge)
+    const server = serversAsked(values)
+    return typeof server === 'string' ? server : { state, ...server, logKey, maxAgeSecs }
+  },
+  async run(request) {
+    try {
+      return await witness(request)
+    } catch (error) {
+      const exitCode = error instanceof AwayError ? exitCodes.tryAgain : exitCodes.foundWrong
+      return fail(`The log could not be seen: ${describeError(error)}`, exitCode)
+    }
+  },
+})
 
-type Values = ServerValues & Partial<Record<'state' | 'log-key' | 'max-age', string>>
-
-function readAsked(values: Values): Asked | string {
-  const { state } = values
-  if (state === undefined) return 'Expected --state'
-  const logKey = values['log-key']?.toLowerCase()
-  if (logKey !== undefined && !/^[0-9a-f]{64}$/.test(logKey)) {
-    return 'Expected --log-key to be a public key of 64 hex digits'
-  }
-  const maxAge = values['max-age']
-  if (maxAge !== undefined && !/^[1-9][0-9]{0,8}$/.test(maxAge)) return 'Expected --max-age to be seconds'
-  const maxAgeSecs = maxAge === undefined ? undefined : Number(maxAge)
-  const server = serversAsked(values)
-  return typeof server === 'string' ? server : { state, ...server, logKey, maxAgeSecs }
-}
-
-async function witness(asked: Asked): Promise<number> {
-  const kept = readIfThere(asked.state)
-  const note = await ask(asked, '/v1/log/checkpoint')
+async function witness(request: WitnessRequest): Promise<number> {
+  const kept = readIfThere(request.state)
+  const note = await ask(request, '/v1/log/checkpoint')
   if (kept !== undefined && parseCheckpoint(kept)?.origin !== parseCheckpoint(note)?.origin) {
     return alarm('The server has another log', { kept, note })
   }
-  const logKey = asked.logKey ?? (await keyOfLog(asked, note))
+  const logKey = request.logKey ?? (await keyOfLog(request, note))
   const now = verifyCheckpoint(note, logKey)
   if (now === undefined) return alarm('The checkpoint is not signed by the key of the log', { kept, note })
   const before = kept === undefined ? undefined : verifyCheckpoint(kept, logKey)
@@ -101,23 +88,27 @@ async function witness(asked: Asked): Promise<number> {
     return alarm('The checkpoint that was kept is not signed by the key of the log', { kept, note })
   }
   const reason =
-    (before === undefined ? undefined : await faultBetween(asked, before, now)) ??
-    (await faultOfHeads(asked, { logKey, before, now }))
+    (before === undefined ? undefined : await faultBetween(request, before, now)) ??
+    (await faultOfHeads(request, { logKey, before, now }))
   if (reason !== undefined) return alarm(reason, { kept, note })
   const newest = kept === undefined ? note : withSignaturesOf(kept, note)
-  if (newest !== kept) writeDurably(asked.state, newest)
+  if (newest !== kept) writeDurably(request.state, newest)
   const grown = before === undefined ? 'the first one kept' : `${before.size} before`
   process.stdout.write(printableLines(`${now.origin}: ${now.size} records, ${grown}\n`))
   return exitCodes.fine
 }
 
 /** What is wrong with the present log, compared with the kept checkpoint. */
-async function faultBetween(asked: Asked, before: Checkpoint, now: Checkpoint): Promise<string | undefined> {
+async function faultBetween(
+  request: WitnessRequest,
+  before: Checkpoint,
+  now: Checkpoint,
+): Promise<string | undefined> {
   if (now.size < before.size) return `The log was cut: it had ${before.size} records and has ${now.size}`
   if (now.size === before.size) {
     return now.rootHex === before.rootHex ? undefined : `The log was forked: other ${now.size} records`
   }
-  const answer = await ask(asked, `/v1/log/consistency?from=${before.size}&to=${now.size}`)
+  const answer = await ask(request, `/v1/log/consistency?from=${before.size}&to=${now.size}`)
   const path = pathOf(membersOf(answer)['path'])
   const between = { from: before.size, to: now.size, fromRootHex: before.rootHex, toRootHex: now.rootHex }
   if (path !== undefined && runNow(growsFrom({ ...between, path }), jobs)) return undefined
@@ -126,12 +117,12 @@ async function faultBetween(asked: Asked, before: Checkpoint, now: Checkpoint): 
 
 /** What is wrong with the records of the log since the kept checkpoint, or with their age. */
 async function faultOfHeads(
-  asked: Asked,
+  request: WitnessRequest,
   { logKey, before, now }: { logKey: string; before: Checkpoint | undefined; now: Checkpoint },
 ): Promise<string | undefined> {
   const fromSeq = before === undefined ? 0 : Math.min(before.size, now.size - 1)
   const query = `agent=${encodeURIComponent(logAgent)}&from_seq=${fromSeq}&to_seq=${now.size - 1}`
-  const answer = await open(asked, `/v1/strand/export?${query}`)
+  const answer = await open(request, `/v1/strand/export?${query}`)
   if (answer.body === null) throw new AwayError('The server gave no export of its log')
   const heads = new NewHeads()
   const lines = heads.read(splitLines(streamOf(answer.body)))
@@ -141,7 +132,7 @@ async function faultOfHeads(
     return 'The log shows other records than asked for'
   if (heads.fault !== undefined) return heads.fault
   const ageSecs = Math.floor((Date.now() - heads.lastMs) / 1_000)
-  const { maxAgeSecs = Infinity } = asked
+  const { maxAgeSecs = Infinity } = request
   return ageSecs > maxAgeSecs ? `The newest record of the log is ${ageSecs} seconds old` : undefined
 }
 
@@ -196,9 +187,9 @@ function membersOf(text: string): Record<string, unknown> {
  * The public key of the log of a note. The note names the log's strand, which is the hash of its genesis record, and
  * that names the key, so no other key can be passed off.
  */
-async function keyOfLog(asked: Asked, note: string): Promise<string> {
+async function keyOfLog(request: WitnessRequest, note: string): Promise<string> {
   const agent = encodeURIComponent(logAgent)
-  const genesis = await ask(asked, `/v1/strand/export?agent=${agent}&to_seq=0`)
+  const genesis = await ask(request, `/v1/strand/export?agent=${agent}&to_seq=0`)
   const verified = await verifyExport(genesis.trimEnd().split('\n'))
   if (!verified.ok) throw new Error(`Expected the first record of the log: ${verified.reason}`)
   if (!note.startsWith(`${checkpointOrigin(verified.strand)}\n`)) {
@@ -207,8 +198,8 @@ async function keyOfLog(asked: Asked, note: string): Promise<string> {
   return verified.publicKey
 }
 
-async function ask(asked: Asked, path: string): Promise<string> {
-  const answer = await open(asked, path)
+async function ask(request: WitnessRequest, path: string): Promise<string> {
+  const answer = await open(request, path)
   try {
     return await boundedText(answer, ANSWER_BYTES_MAX)
   } catch (cause) {
@@ -218,7 +209,7 @@ async function ask(asked: Asked, path: string): Promise<string> {
 }
 
 /** Begins a call. @throws AwayError if the server is away or busy; Error for another refusal */
-async function open({ urls, key }: Asked, path: string): Promise<Response> {
+async function open({ urls, key }: WitnessRequest, path: string): Promise<Response> {
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
   let answer: Response
   try {

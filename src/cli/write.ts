@@ -5,10 +5,8 @@ import type { CollectionHandle } from '../client/collection.js'
 import type { BatchItem } from '../client/types.js'
 import { isMembers } from '../proof/strict-json.js'
 import { readJson } from '../strand/json.js'
-import { parseOnce } from '../settings/parse-once.js'
-import { exitCodes } from './exit-codes.js'
+import { command, exitCodes } from './command.js'
 import { printable } from './printable.js'
-import { showUsage } from './read-options.js'
 import { describeTrouble } from './server-answer.js'
 import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
 import { linesOnArrival, type NumberedLine } from './split-lines.js'
@@ -32,7 +30,7 @@ const refusals = new Set([400, 413, 422])
 
 type Body = Record<string, unknown>
 
-interface Asked extends AskedServers {
+interface WriteRequest extends AskedServers {
   name: string
   data: string | undefined
   type: string | undefined
@@ -59,70 +57,61 @@ interface Tally {
  * Writes records from standard input (docs/OPERATIONS.md, Command line).
  * @returns the exit code: 0 all are written, 1 some are not, 78 wrong usage
  */
-export async function writeCommand(args: string[]): Promise<number> {
-  const help = args.includes('--help') || args.includes('-h')
-  const asked = help ? '' : readAsked(args)
-  if (typeof asked === 'string') return showUsage(USAGE, { help, fault: asked })
-  const tally: Tally = { written: 0, refused: 0 }
-  try {
-    const client = new ServiceClient({ url: asked.urls, apiKey: asked.key })
-    // Names with :: are of agents of an organism, which no write makes.
-    const strand = asked.name.includes('::')
-      ? client.agent<Body>(asked.name)
-      : client.collection<Body>(asked.name)
-    if (asked.data === undefined && process.stdin.isTTY) {
-      process.stderr.write('Reading one JSON object a line; Ctrl-D ends\n')
-    }
-    const input = asked.data === undefined ? unpacked(process.stdin) : [Buffer.from(asked.data)]
-    for await (const lines of linesOnArrival(input)) await writeLines(strand, { lines, asked, tally })
-  } catch (error) {
-    process.stderr.write(`Stopped: ${describeTrouble(error, asked.urls)}\n`)
-    tell(asked, tally)
-    return exitCodes.foundWrong
-  }
-  tell(asked, tally)
-  return tally.refused === 0 ? exitCodes.fine : exitCodes.foundWrong
-}
-
-function readAsked(args: string[]): Asked | string {
-  try {
-    const { values, positionals } = parseOnce({
-      args,
-      options: {
-        ...serverOptions,
-        data: { type: 'string' },
-        type: { type: 'string' },
-        json: { type: 'boolean', default: false },
-      },
-      allowPositionals: true,
-    })
-    const [name, ...more] = positionals
+export const writeCommand = command({
+  usage: USAGE,
+  options: {
+    ...serverOptions,
+    data: { type: 'string' },
+    type: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+  operands: true,
+  read({ data, type, json, ...values }, [name, ...more]): WriteRequest | string {
     if (name === undefined || more.length > 0) return 'Expected one NAME'
     const server = serversAsked(values)
-    const { data, type, json } = values
     return typeof server === 'string' ? server : { name, data, type, json, ...server }
+  },
+  run: writeAll,
+})
+
+async function writeAll(request: WriteRequest): Promise<number> {
+  const { name, data, urls, key } = request
+  const tally: Tally = { written: 0, refused: 0 }
+  try {
+    const client = new ServiceClient({ url: urls, apiKey: key })
+    // Names with :: are of agents of an organism, which no write makes.
+    const strand = name.includes('::') ? client.agent<Body>(name) : client.collection<Body>(name)
+    if (data === undefined && process.stdin.isTTY) {
+      process.stderr.write('Reading one JSON object a line; Ctrl-D ends\n')
+    }
+    const input = data === undefined ? unpacked(process.stdin) : [Buffer.from(data)]
+    for await (const lines of linesOnArrival(input)) await writeLines(strand, { lines, request, tally })
   } catch (error) {
-    return error instanceof Error ? error.message : String(error)
+    process.stderr.write(`Stopped: ${describeTrouble(error, urls)}\n`)
+    report(request, tally)
+    return exitCodes.foundWrong
   }
+  report(request, tally)
+  return tally.refused === 0 ? exitCodes.fine : exitCodes.foundWrong
 }
 
 /** Writes lines that arrived together, in as few batches as limits allow. */
 async function writeLines(
   strand: CollectionHandle<Body>,
-  { lines, asked, tally }: { lines: NumberedLine[]; asked: Asked; tally: Tally },
+  { lines, request, tally }: { lines: NumberedLine[]; request: WriteRequest; tally: Tally },
 ): Promise<void> {
   let batch: Item[] = []
   let bytes = 0
   const send = async () => {
     if (batch.length === 0) return
-    await writeBatch(strand, { items: batch, asked, tally })
+    await writeBatch(strand, { items: batch, request, tally })
     batch = []
     bytes = 0
   }
   for (const line of lines) {
     const item = itemOf(line)
     if (typeof item === 'string')
-      refuse({ line: line.number, code: 'validation_failed', detail: item }, { asked, tally })
+      refuse({ line: line.number, code: 'validation_failed', detail: item }, { request, tally })
     else {
       if (batch.length === BATCH_RECORDS_MAX || bytes + item.bytes > BATCH_LINES_BYTES_MAX) await send()
       batch.push(item)
@@ -135,23 +124,23 @@ async function writeLines(
 /** Writes a batch; one that is refused whole because of a record, such as one that is too large, in two halves. */
 async function writeBatch(
   strand: CollectionHandle<Body>,
-  { items, asked, tally }: { items: Item[]; asked: Asked; tally: Tally },
+  { items, request, tally }: { items: Item[]; request: WriteRequest; tally: Tally },
 ): Promise<void> {
   const [first] = items
   if (first === undefined) return
   const bodies = items.map(({ body }) => body)
   try {
-    const results = await strand.writeBatch(bodies, { atomic: false, type: asked.type })
-    results.forEach((result, place) => take(result, items[place]?.number ?? 0, { asked, tally }))
+    const results = await strand.writeBatch(bodies, { atomic: false, type: request.type })
+    results.forEach((result, place) => take(result, items[place]?.number ?? 0, { request, tally }))
   } catch (error) {
     if (!(error instanceof ServiceError) || !refusals.has(error.status)) throw error
     if (items.length === 1) {
-      refuse({ line: first.number, code: error.code, detail: error.message }, { asked, tally })
+      refuse({ line: first.number, code: error.code, detail: error.message }, { request, tally })
       return
     }
     const half = Math.ceil(items.length / 2)
-    await writeBatch(strand, { items: items.slice(0, half), asked, tally })
-    await writeBatch(strand, { items: items.slice(half), asked, tally })
+    await writeBatch(strand, { items: items.slice(0, half), request, tally })
+    await writeBatch(strand, { items: items.slice(half), request, tally })
   }
 }
 
@@ -163,12 +152,16 @@ function itemOf({ number, bytes }: NumberedLine): Item | string {
   return { number, body: read.value, bytes: bytes.length }
 }
 
-function take(result: BatchItem, line: number, { asked, tally }: { asked: Asked; tally: Tally }): void {
+function take(
+  result: BatchItem,
+  line: number,
+  { request, tally }: { request: WriteRequest; tally: Tally },
+): void {
   if ('error' in result) {
-    refuse({ line, ...result.error }, { asked, tally })
+    refuse({ line, ...result.error }, { request, tally })
     return
   }
-  if (asked.json) process.stdout.write(`${JSON.stringify({ ...result, timestamp: undefined })}\n`)
+  if (request.json) process.stdout.write(`${JSON.stringify({ ...result, timestamp: undefined })}\n`)
   tally.written++
   tally.firstSeq ??= result.seq
   tally.lastSeq = result.seq
@@ -177,14 +170,14 @@ function take(result: BatchItem, line: number, { asked, tally }: { asked: Asked;
 
 function refuse(
   { line, code, detail }: { line: number; code: string; detail: string },
-  { asked, tally }: { asked: Asked; tally: Tally },
+  { request, tally }: { request: WriteRequest; tally: Tally },
 ): void {
   tally.refused++
-  if (asked.json) process.stdout.write(`${JSON.stringify({ line, error: { code, detail } })}\n`)
+  if (request.json) process.stdout.write(`${JSON.stringify({ line, error: { code, detail } })}\n`)
   process.stderr.write(printable(`Line ${line} was not written: ${detail} (${code})`) + '\n')
 }
 
-function tell({ name, json }: Asked, { written, refused, firstSeq, lastSeq, head }: Tally): void {
+function report({ name, json }: WriteRequest, { written, refused, firstSeq, lastSeq, head }: Tally): void {
   const place = head === undefined ? '' : `: seq ${firstSeq} to ${lastSeq}, chain head ${head}`
   const besides = refused === 0 ? '' : `, ${refused} refused`
   const line = printable(`WRITTEN ${written} records to ${name}${besides}${place}`)

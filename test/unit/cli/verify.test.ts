@@ -126,21 +126,21 @@ describe('splitting lines', () => {
 })
 
 describe('strandfast keygen', () => {
-  it('prints the public key of the seed given', () => {
+  it('prints the public key of the seed given', async () => {
     const [pair] = records.keys
-    expect(keygenCommand(['--seed', pair?.seed ?? ''])).toBe(0)
+    expect(await keygenCommand(['--seed', pair?.seed ?? ''])).toBe(0)
     expect(JSON.parse(out)).toStrictEqual({ seed_hex: pair?.seed, public_key: pair?.public_key })
   })
 
-  it('prints another new seed each time', () => {
-    expect([keygenCommand([]), keygenCommand([])]).toStrictEqual([0, 0])
+  it('prints another new seed each time', async () => {
+    expect([await keygenCommand([]), await keygenCommand([])]).toStrictEqual([0, 0])
     const [one, two] = out.trim().split('\n')
     expect(JSON.parse(one ?? '').seed_hex).toMatch(/^[0-9a-f]{64}$/)
     expect(one).not.toBe(two)
   })
 
-  it('exits 78 for a seed of another length', () => {
-    expect(keygenCommand(['--seed', 'abc'])).toBe(78)
+  it('exits 78 for a seed of another length', async () => {
+    expect(await keygenCommand(['--seed', 'abc'])).toBe(78)
     expect(told).toMatch(/^.+: strandfast keygen --help shows the usage\n$/)
   })
 })
