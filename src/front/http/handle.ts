@@ -13,7 +13,7 @@ import type {
   RouteRequest,
   StreamRequest,
 } from '../routes/route.js'
-import type { Route } from '../routes/routes.js'
+import { bodyBytesMaxOf, type Route } from '../routes/routes.js'
 import { admit, isWrite, type Admitted, type Placed } from './admit.js'
 import { takeBody } from './body.js'
 import { basicToo } from './answer-head.js'
@@ -40,7 +40,7 @@ export function handlerOf(
   headOnly = false,
 ): (response: HttpResponse, request: HttpRequest) => void {
   const parameterCount = route.path.split('/:').length - 1
-  const bodyBytesMax = 'bodyBytesMax' in route ? route.bodyBytesMax : 0
+  const bodyBytesMax = bodyBytesMaxOf(route)
   const watch = handling.counts.watch(route)
   const writes = isWrite(route)
   const rules: HandlerRules = {

@@ -35,7 +35,6 @@ const create: HandlerRoute = {
   method: 'post',
   path: '/v1/agents',
   scope: 'agents:admin',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['agent_exists', 'key_in_use'],
   docs: {
     summary: 'Create an agent',
@@ -65,8 +64,6 @@ const list: HandlerRoute = {
   method: 'get',
   path: '/v1/agents',
   scope: 'records:read',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'List agents',
     tag: 'Agents',
@@ -143,8 +140,6 @@ const status: CommandRoute = {
   path: '/v1/agents/:agent/status',
   scope: 'records:read',
   users: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: { summary: 'Record count, chain head and zone', tag: 'Agents', answers: { 200: AgentStatus } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])
@@ -160,8 +155,6 @@ const head: CommandRoute = {
   path: '/v1/agents/:agent/head',
   scope: 'records:read',
   users: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: { summary: 'The chain head', tag: 'Agents', answers: { 200: ChainHead } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])

@@ -34,8 +34,6 @@ const create: HandlerRoute = {
   method: 'post',
   path: '/v1/admin/api-keys',
   scope: 'admin:*',
-  bodyBytesMax: limits.requestBytesMax,
-  errors: [],
   docs: {
     summary:
       'Create a scoped API key; one that may decide about proposals is proposed where two admin keys are there',
@@ -85,8 +83,6 @@ const list: HandlerRoute = {
   method: 'get',
   path: '/v1/admin/api-keys',
   scope: 'admin:*',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'List scoped API keys',
     tag: 'Administration',
@@ -142,7 +138,6 @@ const remove: HandlerRoute = {
   path: '/v1/admin/api-keys/:key_id',
   scope: 'admin:*',
   whileFull: true,
-  bodyBytesMax: 0,
   errors: ['not_found'],
   docs: {
     summary: 'Delete a scoped API key',

@@ -30,8 +30,6 @@ export function asOfRoute(defaultAgent: string): HandlerRoute {
     path: '/v1/strand/as-of',
     scope: 'records:read',
     users: true,
-    bodyBytesMax: 0,
-    errors: [],
     docs: {
       summary: 'A strand as it was at a moment',
       tag: 'Strands',

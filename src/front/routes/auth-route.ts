@@ -26,7 +26,7 @@ import type {
   SignedIn,
 } from '../../protocol/auth-messages.js'
 import type { Verification } from '../../protocol/password-tasks.js'
-import type { Answer, RouteBase, RouteRequest } from './route.js'
+import type { Answer, RouteBase, RouteDocs, RouteRequest } from './route.js'
 
 /** Who may use an auth route: anyone, the user that a token names, or a key with the namespace's admin scope. */
 export type AuthCaller = 'anyone' | 'user' | 'admin'
@@ -40,7 +40,7 @@ export interface AuthRoute extends RouteBase {
   caller: AuthCaller
   /** A GET that writes, as browsers are sent to it. */
   writes?: true
-  bodyBytesMax: number
+  bodyBytesMax?: number
   /**
    * The first path parameter names an organism, whose namespace is meant. `initialised`: 404 where it is not there.
    * Absent: the root namespace.
@@ -54,6 +54,11 @@ export interface AuthRoute extends RouteBase {
   /** Answers while the add-on is off, in place of 404. */
   whileOff?: () => Answer
   handle(request: AuthRequest, context: AuthContext): Promise<Answer | Refusal>
+}
+
+/** What the file of an auth route says of it; the rest is the same for all (src/front/routes/auth/auth-routes.ts). */
+export interface AuthRouteEntry extends Omit<AuthRoute, 'kind' | 'scope' | 'docs'> {
+  docs: Omit<RouteDocs, 'tag'>
 }
 
 /** A request to an auth route. */

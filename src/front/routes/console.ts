@@ -6,8 +6,6 @@ const start: HandlerRoute = {
   kind: 'handler',
   ...forEveryone,
   path: '/',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'Leads to the console',
     tag: 'Operation',

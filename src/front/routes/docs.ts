@@ -6,9 +6,7 @@ const openApi: HandlerRoute = {
   kind: 'handler',
   ...forEveryone,
   path: '/openapi.json',
-  bodyBytesMax: 0,
   compressed: true,
-  errors: [],
   docs: {
     summary: 'This interface as OpenAPI 3.1',
     tag: 'Operation',

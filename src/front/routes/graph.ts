@@ -58,7 +58,6 @@ const add: HandlerRoute = {
   method: 'post',
   path: '/v1/graph/edges',
   scope: 'records:write',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['agent_not_found', 'import_open'],
   docs: {
     summary: 'Add an edge, or change its weight',
@@ -91,7 +90,6 @@ const remove: CommandRoute = {
   method: 'del',
   path: '/v1/graph/edges',
   scope: 'records:delete',
-  bodyBytesMax: 0,
   errors: ['agent_not_found', 'edge_not_found', 'zone_immutable', 'proposal_open', 'import_open'],
   docs: {
     summary: 'Remove an edge',
@@ -129,8 +127,6 @@ const list: HandlerRoute = {
   method: 'get',
   path: '/v1/graph/edges/:agent',
   scope: 'records:read',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'Edges of an agent',
     tag: 'Graph',
@@ -184,8 +180,6 @@ const walk: HandlerRoute = {
   method: 'get',
   path: '/v1/graph/traverse/:agent',
   scope: 'records:read',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'Agents within some steps over outbound edges',
     tag: 'Graph',

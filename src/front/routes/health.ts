@@ -20,8 +20,6 @@ const alive: HandlerRoute = {
   path: '/healthz',
   scope: 'none',
   anyQuery: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: { summary: 'Alive', tag: 'Operation', answers: { 200: State } },
   handle: async () => json(200, { status: 'alive' }),
 }
@@ -33,8 +31,6 @@ const ready: HandlerRoute = {
   path: '/readyz',
   scope: 'none',
   anyQuery: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: { summary: 'Serving', tag: 'Operation', answers: { 200: Ready } },
   handle: async (_request, context) => (await context.readiness()) ?? json(200, await readyText(context)),
 }
@@ -51,8 +47,6 @@ const metrics: HandlerRoute = {
   path: '/metrics',
   scope: 'none',
   anyQuery: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'Prometheus metrics',
     tag: 'Operation',
@@ -71,8 +65,6 @@ const metricValues: HandlerRoute = {
   method: 'get',
   path: '/v1/metrics',
   scope: 'admin:*',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'The metrics as JSON',
     tag: 'Operation',

@@ -99,7 +99,6 @@ const ingestOne: IngestRoute = {
   path: '/v1/ingest/:agent',
   scope: 'ingest',
   users: true,
-  errors: [],
   docs: {
     summary: 'Ingest one record, or a stream of them',
     tag: 'Ingest',
@@ -136,7 +135,6 @@ const ingestMany: IngestRoute = {
   path: '/v1/ingest',
   scope: 'ingest',
   users: true,
-  errors: [],
   docs: {
     summary: 'Ingest a stream of records of many agents: lines {agent, data, type?}',
     tag: 'Ingest',

@@ -90,8 +90,6 @@ export const linkPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
     path: page.path,
     scope: 'none',
     anyQuery: true,
-    bodyBytesMax: 0,
-    errors: [],
     docs: {
       summary: `The page behind a mailed link: ${page.title}`,
       tag: 'Authentication',

@@ -12,7 +12,6 @@ const remove: CommandRoute = {
   path: '/v1/agents/:agent/records/:hash',
   scope: 'records:delete',
   users: true,
-  bodyBytesMax: 0,
   errors: ['already_deleted', 'zone_immutable', 'already_erased', 'proposal_open'],
   docs: {
     summary: 'Delete a record (soft)',

@@ -37,7 +37,6 @@ const create: HandlerRoute = {
   method: 'post',
   path: '/v1/organisms',
   scope: 'admin:organisms',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['organism_exists'],
   docs: {
     summary: 'Create an organism, with agents',
@@ -105,7 +104,6 @@ const createMember: HandlerRoute = {
   method: 'post',
   path: '/v1/organisms/:organism_id/agents',
   scope: 'admin:organisms',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['agent_exists', 'key_in_use'],
   docs: {
     summary: 'Create an agent of an organism',
@@ -141,8 +139,6 @@ const show: HandlerRoute = {
   method: 'get',
   path: '/v1/organisms/:organism_id',
   scope: 'admin:organisms',
-  bodyBytesMax: 0,
-  errors: [],
   docs: { summary: 'An organism and its agents', tag: 'Organisms', answers: { 200: OrganismView } },
   async handle(request, context) {
     const organismId = organismParameter(request)
@@ -189,8 +185,6 @@ const list: HandlerRoute = {
   method: 'get',
   path: '/v1/organisms',
   scope: 'admin:organisms',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'List organisms',
     tag: 'Organisms',

@@ -1,6 +1,5 @@
 import { newerFaults, policyFaults } from '../../auth/row-policy.js'
 import { refuse, type Refusal } from '../../base/errors.js'
-import { limits } from '../../base/limits/limits.js'
 import { PoliciesBody, PoliciesReplaced, PoliciesShown } from '../../wire/policies.js'
 import { Proposed } from '../../wire/proposals.js'
 import { reader } from '../../wire/validate.js'
@@ -15,7 +14,6 @@ const replace: CommandRoute = {
   method: 'put',
   path: '/v1/agents/:agent/policies',
   scope: 'agents:admin',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['proposal_open'],
   docs: {
     summary: 'Replace the row policies of an agent',
@@ -50,8 +48,6 @@ const show: CommandRoute = {
   method: 'get',
   path: '/v1/agents/:agent/policies',
   scope: 'agents:admin',
-  bodyBytesMax: 0,
-  errors: [],
   docs: { summary: 'The row policies of an agent', tag: 'Agents', answers: { 200: PoliciesShown } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])

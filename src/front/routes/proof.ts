@@ -16,7 +16,6 @@ function checkpointRoute(defaultAgent: string): HandlerRoute {
     path: '/v1/strand/checkpoint',
     scope: 'records:read',
     users: true,
-    bodyBytesMax: 0,
     errors: ['import_open'],
     docs: {
       summary: 'Signed tree head of a strand',
@@ -53,7 +52,6 @@ function proofRoute(defaultAgent: string): HandlerRoute {
     path: '/v1/strand/proof',
     scope: 'records:read',
     users: true,
-    bodyBytesMax: 0,
     errors: ['import_open'],
     docs: {
       summary: 'Inclusion proof of a record',
@@ -98,8 +96,6 @@ function consistencyRoute(defaultAgent: string): HandlerRoute {
     path: '/v1/strand/consistency',
     scope: 'records:read',
     users: true,
-    bodyBytesMax: 0,
-    errors: [],
     docs: {
       summary: 'Consistency proof between two sizes of a strand',
       tag: 'Strands',

@@ -27,8 +27,6 @@ const list: HandlerRoute = {
   method: 'get',
   path: '/v1/proposals',
   scope: 'proposals:decide',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'Proposed mutations, and what became of them',
     tag: 'Proposals',
@@ -156,12 +154,7 @@ function voteRoute(vote: VoteName): HandlerRoute {
     ...(vote === 'cancel' ? anyProposer : { scope: 'proposals:decide' }),
     bodyBytesMax: 1_024,
     errors: ['proposal_not_found', 'proposal_closed', 'already_voted', 'import_open'],
-    docs: {
-      summary: summaries[vote],
-      tag: 'Proposals',
-      answers: { 200: ProposalView },
-      idempotent: true,
-    },
+    docs: { summary: summaries[vote], tag: 'Proposals', answers: { 200: ProposalView }, idempotent: true },
     handle: (request, context) => takeVote(request, context, vote),
   }
 }

@@ -44,8 +44,6 @@ const query: HandlerRoute = {
   path: '/v1/agents/:agent/query',
   scope: 'records:read',
   users: true,
-  bodyBytesMax: limits.requestBytesMax,
-  errors: [],
   docs: {
     summary: 'Query records: latest, time_range, hash, chain_head',
     tag: 'Records',

@@ -96,8 +96,6 @@ const get: CommandRoute = {
   path: '/v1/agents/:agent/records/:hash',
   scope: 'records:read',
   users: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: { summary: 'One record by its hash', tag: 'Records', answers: { 200: RecordView } },
   toCommand(request) {
     const agent = reachableAgent(request, request.params[0])

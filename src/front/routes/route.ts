@@ -195,15 +195,15 @@ export interface RouteBase {
    */
   anyQuery?: true
   /** The codes that it answers with beside those of every route of its kind (src/front/http/openapi/problems.ts). */
-  errors: readonly ErrorCode[]
+  errors?: readonly ErrorCode[]
   docs: RouteDocs
 }
 
 /** One command to one shard, whose outcome is the answer. */
 export interface CommandRoute extends RouteBase {
   kind: 'command'
-  /** Bytes of the body at most; 0 for a route without one. */
-  bodyBytesMax: number
+  /** Bytes of the body at most; absent: `requestBytesMax` where its documents name a body, else 0. */
+  bodyBytesMax?: number
   toCommand(request: RouteRequest): AddressedCommand | Refusal
   /** The answer of an outcome that is not a reply by itself. */
   toBody?(outcome: Outcome): Answer | Refusal
@@ -218,7 +218,7 @@ export interface AddressedCommand {
 /** Anything that takes more than one command. */
 export interface HandlerRoute extends RouteBase {
   kind: 'handler'
-  bodyBytesMax: number
+  bodyBytesMax?: number
   /**
    * Its answers are compressed for clients that ask for it. Not where an answer has a secret beside something that
    * another chose: the length would tell of it (docs/SECURITY.md, Compressed answers).

@@ -1,3 +1,4 @@
+import { limits } from '../../base/limits/limits.js'
 import { agentChangeRoutes } from './agent-changes.js'
 import { agentRoutes } from './agents.js'
 import { apiKeyRoutes } from './api-keys.js'
@@ -65,6 +66,12 @@ export function allRoutes(defaultAgent: string, withConsole = true): readonly Ro
     ...(withConsole ? consoleRoutes : []),
     ...linkPageRoutes,
   ]
+}
+
+/** Bytes of the body at most that a route is given whole; 0 where it takes none, or reads it as it comes. */
+export function bodyBytesMaxOf(route: Route): number {
+  if (route.kind !== 'command' && route.kind !== 'handler' && route.kind !== 'auth') return 0
+  return route.bodyBytesMax ?? (route.docs.request === undefined ? 0 : limits.requestBytesMax)
 }
 
 /** A route of any kind. */

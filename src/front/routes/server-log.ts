@@ -10,13 +10,7 @@ import { consistencyBetween, locate, signTreeHead, sizesOf, viewOf } from './pro
 import type { Answer, HandlerRoute, RouteContext, RouteRequest } from './route.js'
 
 /** Who may read of any strand may see how far the log is: it names none. */
-const common = {
-  kind: 'handler',
-  method: 'get',
-  scope: 'records:read',
-  users: true,
-  bodyBytesMax: 0,
-} as const
+const common = { kind: 'handler', method: 'get', scope: 'records:read', users: true } as const
 
 /** GET /v1/log/checkpoint: the signed tree head of the server log, which a witness keeps. */
 const checkpoint: HandlerRoute = {

@@ -9,8 +9,6 @@ export const serverRoute: HandlerRoute = {
   method: 'get',
   path: '/v1/server',
   scope: 'admin:*',
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'Version, shards, features, license and settings, without secrets',
     tag: 'Administration',

@@ -13,7 +13,6 @@ export function exportRoute(defaultAgent: string): ExportRoute {
     path: '/v1/strand/export',
     scope: 'records:read',
     users: true,
-    errors: [],
     docs: {
       summary: 'Export a strand for offline verification',
       tag: 'Strands',

@@ -60,7 +60,6 @@ const agentStream: StreamRoute = {
   path: '/v1/agents/:agent/stream',
   scope: 'records:read',
   users: true,
-  errors: [],
   docs: {
     summary: 'The records of one agent as they are written',
     tag: 'Streams',
@@ -81,7 +80,6 @@ const globalStream: StreamRoute = {
   path: '/v1/stream',
   scope: 'records:read',
   users: true,
-  errors: [],
   docs: {
     summary: 'The records of all agents, or of those named, as they are written',
     tag: 'Streams',

@@ -9,8 +9,6 @@ export const whoamiRoute: HandlerRoute = {
   path: '/v1/whoami',
   scope: 'any',
   users: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'Whose the credential is, and what it may do',
     tag: 'Administration',

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { errorCatalogue, refuse, type ErrorCode } from '../../../base/errors.js'
-import type { Route } from '../../routes/routes.js'
+import { bodyBytesMaxOf, type Route } from '../../routes/routes.js'
 import { problemOf } from '../../../wire/problem.js'
 import { BatchWriteBody, RecordWriteBody } from '../../../wire/records.js'
 import type { AuthRoute } from '../../routes/auth-route.js'
@@ -23,7 +23,7 @@ export function codesOf(route: Route): ErrorCode[] {
     'rate_limited',
     'internal_error',
     'unavailable',
-    ...route.errors,
+    ...(route.errors ?? []),
     ...placeCodes(route),
     ...kindCodes(route),
     // For a query parameter that it does not have, where it looks at them.
@@ -71,7 +71,7 @@ function guardedCodes(route: Route): ErrorCode[] {
   if (docs.idempotent === true) found.push('idempotency_key_reused')
   if (docs.ifMatch === true) found.push('head_mismatch')
   if (docs.request !== undefined) found.push('too_large')
-  if ('bodyBytesMax' in route && route.bodyBytesMax > 0) found.push('too_large', 'unsupported_media_type')
+  if (bodyBytesMaxOf(route) > 0) found.push('too_large', 'unsupported_media_type')
   if (docs.request === RecordWriteBody || docs.request === BatchWriteBody) found.push('reserved_type')
   if (route.kind === 'ingest') {
     found.push('reserved_type', 'unsupported_media_type', 'ingest_rejected', 'too_many_bad_lines')

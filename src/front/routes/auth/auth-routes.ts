@@ -1,4 +1,4 @@
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRoute, AuthRouteEntry } from '../auth-route.js'
 import { jwksRoutes } from './jwks.js'
 import { keyRoutes } from './keys.js'
 import { loginRoutes } from './login.js'
@@ -37,7 +37,11 @@ export const authRoutes: readonly AuthRoute[] = [
   ...userRoutes,
   ...jwksRoutes,
   ...keyRoutes,
-]
+].map((entry) => routeOf(entry, 'Authentication'))
+
+function routeOf(entry: AuthRouteEntry, tag: string): AuthRoute {
+  return { kind: 'auth', scope: 'none', ...entry, docs: { ...entry.docs, tag } }
+}
 
 /*
  * The auth routes of organisms: init, and of every route below /v1/auth its twin in an organism's namespace.
@@ -47,18 +51,14 @@ const ROOT = '/v1/auth/'
 const ORGANISM = '/v1/organisms/:organism_id/auth/'
 
 /** POST /v1/organisms/:organism_id/auth/init (docs/adr/0017-organisms.md). */
-const init: AuthRoute = {
-  kind: 'auth',
+const init: AuthRouteEntry = {
   method: 'post',
   path: `${ORGANISM}init`,
-  scope: 'none',
   caller: 'admin',
   organism: 'any',
-  bodyBytesMax: 0,
   errors: ['namespace_exists'],
   docs: {
     summary: 'Give an organism an auth namespace of its own',
-    tag: 'Organisms',
     answers: { 201: NamespaceInitialised },
   },
   async handle(request, context) {
@@ -76,12 +76,8 @@ const init: AuthRoute = {
 
 /** The twin of a route of the root namespace. */
 function twinOf(route: AuthRoute): AuthRoute {
-  return {
-    ...route,
-    path: ORGANISM + route.path.slice(ROOT.length),
-    organism: 'initialised',
-    docs: { ...route.docs, tag: 'Organisms' },
-  }
+  const path = ORGANISM + route.path.slice(ROOT.length)
+  return routeOf({ ...route, path, organism: 'initialised' }, 'Organisms')
 }
 
 /** The path of the route of the root namespace whose twin this one is; undefined when it is none. */
@@ -91,6 +87,6 @@ export function rootPathOf({ organism, path }: AuthRoute): string | undefined {
 
 /** Every auth route of organisms. */
 export const organismAuthRoutes: readonly AuthRoute[] = [
-  init,
+  routeOf(init, 'Organisms'),
   ...authRoutes.filter(({ path }) => path.startsWith(ROOT)).map(twinOf),
 ]

@@ -1,24 +1,16 @@
 import { Jwks } from '../../../wire/auth.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 
 /** Seconds that others may keep the keys: the next one is published long before it signs. */
 const KEPT_SECS = 300
 
-function jwksRoute(path: string): AuthRoute {
+function jwksRoute(path: string): AuthRouteEntry {
   return {
-    kind: 'auth',
     method: 'get',
     path,
-    scope: 'none',
     caller: 'anyone',
-    bodyBytesMax: 0,
-    errors: [],
-    docs: {
-      summary: 'The public keys that tokens are verified with (RFC 7517)',
-      tag: 'Authentication',
-      answers: { 200: Jwks },
-    },
+    docs: { summary: 'The public keys that tokens are verified with (RFC 7517)', answers: { 200: Jwks } },
     async handle(request, context) {
       const answer = json(200, { keys: await context.tokens.publicKeys(request.namespace) })
       return { ...answer, headers: [['Cache-Control', `public, max-age=${KEPT_SECS}`]] }

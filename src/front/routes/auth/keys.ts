@@ -1,20 +1,16 @@
 import { refuse } from '../../../base/errors.js'
 import { KeyRotated } from '../../../wire/auth.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { unexpectedAnswer } from './answers.js'
 
 /** POST /v1/auth/keys/rotate: the next key signs from now on; tokens of the key before stay valid until they expire. */
-const rotate: AuthRoute = {
-  kind: 'auth',
+const rotate: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/keys/rotate',
-  scope: 'none',
   caller: 'admin',
   endsAccess: true,
-  bodyBytesMax: 0,
-  errors: [],
-  docs: { summary: 'Rotate the key that signs tokens', tag: 'Authentication', answers: { 200: KeyRotated } },
+  docs: { summary: 'Rotate the key that signs tokens', answers: { 200: KeyRotated } },
   async handle(request, context) {
     const answer = await context.change(request, { kind: 'keyRotate' })
     if ('code' in answer || answer.kind !== 'keyEpochs') return unexpectedAnswer(answer)

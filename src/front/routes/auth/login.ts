@@ -1,32 +1,23 @@
 import type { DeviceClaim } from '../../../auth/device-token.js'
 import type { Refusal } from '../../../base/errors.js'
-import { limits } from '../../../base/limits/limits.js'
 import { lockedRefusal } from '../../../auth/lockout.js'
 import { json } from '../answers.js'
 import type { AuthAnswer, Change } from '../../../protocol/auth-messages.js'
 import type { Verification } from '../../../protocol/password-tasks.js'
 import { LoggedIn, LoginBody } from '../../../wire/auth.js'
 import { reader } from '../../../wire/validate.js'
-import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
+import type { AuthContext, AuthRequest, AuthRouteEntry } from '../auth-route.js'
 import { issue, readEmail, unexpectedAnswer } from './answers.js'
 
 const loginBody = reader(LoginBody)
 
 /** POST /v1/auth/login */
-const login: AuthRoute = {
-  kind: 'auth',
+const login: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/login',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['invalid_credentials', 'account_locked', 'email_not_verified'],
-  docs: {
-    summary: 'Sign in with e-mail and password',
-    tag: 'Authentication',
-    request: LoginBody,
-    answers: { 200: LoggedIn },
-  },
+  docs: { summary: 'Sign in with e-mail and password', request: LoginBody, answers: { 200: LoggedIn } },
   async handle(request, context) {
     const body = loginBody.bytes(request.body)
     if ('code' in body) return body

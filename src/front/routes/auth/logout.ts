@@ -1,24 +1,19 @@
 import { Type } from 'typebox'
 import { LoggedOut } from '../../../wire/auth.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { faultyParameter } from '../parameters.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'
 
 /** POST /v1/auth/logout */
-const logout: AuthRoute = {
-  kind: 'auth',
+const logout: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/logout',
-  scope: 'none',
   caller: 'user',
   whileFull: true,
   endsAccess: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'End this session, the others of the caller, or all of them',
-    tag: 'Authentication',
     query: { scope: Type.Enum(['local', 'others', 'global'], { default: 'local' }) },
     answers: { 200: LoggedOut },
   },

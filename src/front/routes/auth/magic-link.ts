@@ -1,10 +1,9 @@
 import { hashOneTimeToken } from '../../../auth/one-time-token.js'
 import { refuse } from '../../../base/errors.js'
-import { limits } from '../../../base/limits/limits.js'
 import { EmailBody, LinkSent, MagicLinkVerified, OneTimeTokenBody } from '../../../wire/auth.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { issue, signInFailed, unexpectedAnswer, sendLink } from './answers.js'
 
 const sendBody = reader(EmailBody)
@@ -14,35 +13,23 @@ const verifyBody = reader(OneTimeTokenBody)
 const badLink = refuse('invalid_token', 'Expected the token of a magic link that is neither used nor expired')
 
 /** POST /v1/auth/magic-link/send */
-const send: AuthRoute = {
-  kind: 'auth',
+const send: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/magic-link/send',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['foreign_request'],
-  docs: {
-    summary: 'Send a link that signs in',
-    tag: 'Authentication',
-    request: EmailBody,
-    answers: { 200: LinkSent },
-  },
+  docs: { summary: 'Send a link that signs in', request: EmailBody, answers: { 200: LinkSent } },
   handle: (request, context) => sendLink(request, context, { purpose: 'magicLink', body: sendBody }),
 }
 
 /** POST /v1/auth/magic-link/verify: makes the account where there is none. */
-const verify: AuthRoute = {
-  kind: 'auth',
+const verify: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/magic-link/verify',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['invalid_token', 'email_not_verified'],
   docs: {
     summary: 'Sign in with the token of a magic link',
-    tag: 'Authentication',
     request: OneTimeTokenBody,
     answers: { 200: MagicLinkVerified },
   },

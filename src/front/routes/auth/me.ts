@@ -1,23 +1,19 @@
-import { limits } from '../../../base/limits/limits.js'
 import type { AuthUser } from '../../../protocol/auth-messages.js'
 import { Me, UserMetadataBody, UserMetadataUpdated } from '../../../wire/auth.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'
 
 const metadataBody = reader(UserMetadataBody)
 
 /** GET /v1/auth/me: the user as stored now, which the token may lag behind. */
-const me: AuthRoute = {
-  kind: 'auth',
+const me: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/me',
-  scope: 'none',
   caller: 'user',
-  bodyBytesMax: 0,
   errors: ['not_found'],
-  docs: { summary: 'The user of the token', tag: 'Authentication', answers: { 200: Me } },
+  docs: { summary: 'The user of the token', answers: { 200: Me } },
   async handle(request, context) {
     const answer = await context.look(request, { kind: 'user', userId: claimsOf(request).sub })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
@@ -26,17 +22,13 @@ const me: AuthRoute = {
 }
 
 /** PATCH /v1/auth/me/user-metadata: replaces the whole object. */
-const metadata: AuthRoute = {
-  kind: 'auth',
+const metadata: AuthRouteEntry = {
   method: 'patch',
   path: '/v1/auth/me/user-metadata',
-  scope: 'none',
   caller: 'user',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['not_found', 'metadata_too_large'],
   docs: {
     summary: "Replace the caller's user_metadata",
-    tag: 'Authentication',
     request: UserMetadataBody,
     answers: { 200: UserMetadataUpdated },
   },

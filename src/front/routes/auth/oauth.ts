@@ -16,7 +16,7 @@ import { isAllowedRedirect, parseRedirect, type RedirectMode, redirectWith } fro
 import type { SignInReason } from '../../../auth/sign-in-failure.js'
 import { refuse, type Refusal, statusOf } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
+import type { AuthContext, AuthRequest, AuthRouteEntry } from '../auth-route.js'
 import { plainPage, plainPageHeaders } from '../link-pages.js'
 import { faultyParameter } from '../parameters.js'
 import type { Answer, RouteDocs } from '../route.js'
@@ -50,18 +50,14 @@ const notAllowed = refuse(
 )
 
 /** GET /v1/auth/oauth/:provider/authorize: sends the browser to the provider, bound to it by a cookie. */
-const authorize: AuthRoute = {
-  kind: 'auth',
+const authorize: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/oauth/:provider/authorize',
-  scope: 'none',
   caller: 'anyone',
   writes: true,
-  bodyBytesMax: 0,
   errors: ['not_found', 'redirect_not_allowed', 'oauth_not_configured'],
   docs: {
     summary: 'Sign in by another service: a browser is sent here',
-    tag: 'Authentication',
     query: {
       redirect_uri: Type.String({
         description: 'Where the tokens go: an address of SERVICE_OAUTH_ALLOWED_REDIRECT_URIS or below one',
@@ -90,19 +86,15 @@ const authorize: AuthRoute = {
  * GET /v1/auth/oauth/:provider/callback: signs in who comes back from the provider. Until the state is known to be this
  * browser's there is nowhere to send it: a problem is answered. From then on every outcome goes to the application.
  */
-const callback: AuthRoute = {
-  kind: 'auth',
+const callback: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/oauth/:provider/callback',
-  scope: 'none',
   anyQuery: true,
   caller: 'anyone',
   writes: true,
-  bodyBytesMax: 0,
   errors: ['not_found', 'oauth_failed', 'oauth_not_configured'],
   docs: {
     summary: 'Where a provider sends the browser back to',
-    tag: 'Authentication',
     query: {
       state: Type.String({ description: 'What authorize sent to the provider; works once' }),
       code: Type.String({ description: 'What the provider gives an identity for' }),

@@ -19,7 +19,7 @@ import {
 } from '../../../wire/passkeys.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
+import type { AuthContext, AuthRequest, AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, issue, readEmail, signInFailed, unexpectedAnswer } from './answers.js'
 
 const registerBody = reader(PasskeyRegisterBody)
@@ -41,17 +41,13 @@ const CHALLENGE_BYTES = 32
  * POST /v1/auth/passkey/register-challenge: 401 reauthentication_required unless the user came in a short while ago, as a
  * passkey outlives the session by whose token it was registered.
  */
-const registerChallenge: AuthRoute = {
-  kind: 'auth',
+const registerChallenge: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/passkey/register-challenge',
-  scope: 'none',
   caller: 'user',
-  bodyBytesMax: 0,
   errors: ['not_found', 'too_large', 'reauthentication_required', 'passkeys_not_configured'],
   docs: {
     summary: 'Begin to register a passkey of the caller, who signed in within the last ten minutes',
-    tag: 'Authentication',
     answers: { 200: PasskeyCreation },
   },
   async handle(request, context) {
@@ -67,17 +63,13 @@ const registerChallenge: AuthRoute = {
 }
 
 /** POST /v1/auth/passkey/register */
-const register: AuthRoute = {
-  kind: 'auth',
+const register: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/passkey/register',
-  scope: 'none',
   caller: 'user',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['passkey_failed', 'reauthentication_required', 'passkeys_not_configured'],
   docs: {
     summary: 'Register a passkey of the caller',
-    tag: 'Authentication',
     request: PasskeyRegisterBody,
     answers: { 200: PasskeyRegistered },
   },
@@ -104,17 +96,13 @@ const register: AuthRoute = {
 }
 
 /** POST /v1/auth/passkey/authenticate-challenge */
-const authenticateChallenge: AuthRoute = {
-  kind: 'auth',
+const authenticateChallenge: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/passkey/authenticate-challenge',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['passkeys_not_configured'],
   docs: {
     summary: 'Begin to sign in by a passkey',
-    tag: 'Authentication',
     request: PasskeyAuthenticateBody,
     requestOptional: true,
     answers: { 200: PasskeyRequest },
@@ -133,17 +121,13 @@ const authenticateChallenge: AuthRoute = {
 }
 
 /** POST /v1/auth/passkey/authenticate */
-const authenticate: AuthRoute = {
-  kind: 'auth',
+const authenticate: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/passkey/authenticate',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['passkey_failed', 'email_not_verified', 'passkeys_not_configured'],
   docs: {
     summary: 'Sign in by a passkey',
-    tag: 'Authentication',
     request: PasskeyAssertionBody,
     answers: { 200: MagicLinkVerified },
   },
@@ -179,15 +163,11 @@ const authenticate: AuthRoute = {
 }
 
 /** GET /v1/auth/passkeys */
-const list: AuthRoute = {
-  kind: 'auth',
+const list: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/passkeys',
-  scope: 'none',
   caller: 'user',
-  bodyBytesMax: 0,
-  errors: [],
-  docs: { summary: 'The passkeys of the caller', tag: 'Authentication', answers: { 200: PasskeyPage } },
+  docs: { summary: 'The passkeys of the caller', answers: { 200: PasskeyPage } },
   async handle(request, context) {
     const answer = await context.look(request, { kind: 'passkeys', userId: claimsOf(request).sub })
     if ('code' in answer || answer.kind !== 'passkeys') return unexpectedAnswer(answer)
@@ -201,20 +181,13 @@ const list: AuthRoute = {
 }
 
 /** DELETE /v1/auth/passkeys/:passkey_id */
-const remove: AuthRoute = {
-  kind: 'auth',
+const remove: AuthRouteEntry = {
   method: 'del',
   path: '/v1/auth/passkeys/:passkey_id',
-  scope: 'none',
   caller: 'user',
   whileFull: true,
-  bodyBytesMax: 0,
   errors: ['not_found'],
-  docs: {
-    summary: 'Delete a passkey of the caller',
-    tag: 'Authentication',
-    answers: { 200: PasskeyDeleted },
-  },
+  docs: { summary: 'Delete a passkey of the caller', answers: { 200: PasskeyDeleted } },
   async handle(request, context) {
     const id = passkeyId.value(request.params.at(-1))
     if ('code' in id) return refuse('not_found', 'Expected the id of a passkey of yours')

@@ -1,6 +1,5 @@
 import { hashOneTimeToken } from '../../../auth/one-time-token.js'
 import { refuse } from '../../../base/errors.js'
-import { limits } from '../../../base/limits/limits.js'
 import {
   EmailBody,
   LinkSent,
@@ -11,7 +10,7 @@ import {
 } from '../../../wire/auth.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer, weakness, sendLink } from './answers.js'
 import { guessPassword } from './login.js'
 
@@ -27,17 +26,13 @@ const noSuchLink = refuse('invalid_token', 'Expected a reset token that is neith
  * POST /v1/auth/password/change: a wrong current password counts as a failed login. Other sessions end, and links that
  * were sent before.
  */
-const change: AuthRoute = {
-  kind: 'auth',
+const change: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/password/change',
-  scope: 'none',
   caller: 'user',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['invalid_credentials', 'account_locked', 'weak_password'],
   docs: {
     summary: 'Change the password of the caller',
-    tag: 'Authentication',
     request: PasswordChangeBody,
     answers: { 200: PasswordChanged },
   },
@@ -67,35 +62,22 @@ const change: AuthRoute = {
 }
 
 /** POST /v1/auth/password/reset-request */
-const requestReset: AuthRoute = {
-  kind: 'auth',
+const requestReset: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/password/reset-request',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
-  errors: [],
-  docs: {
-    summary: 'Send a link that resets a password',
-    tag: 'Authentication',
-    request: EmailBody,
-    answers: { 200: LinkSent },
-  },
+  docs: { summary: 'Send a link that resets a password', request: EmailBody, answers: { 200: LinkSent } },
   handle: (request, context) => sendLink(request, context, { purpose: 'passwordReset', body: requestBody }),
 }
 
 /** POST /v1/auth/password/reset: sets the password, ends every session and other links, and removes passkeys if asked. */
-const reset: AuthRoute = {
-  kind: 'auth',
+const reset: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/password/reset',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['invalid_token', 'weak_password'],
   docs: {
     summary: 'Set a password by the token of a reset link',
-    tag: 'Authentication',
     request: PasswordResetBody,
     tokenInBody: true,
     answers: { 200: PasswordWasReset },

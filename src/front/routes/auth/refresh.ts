@@ -1,9 +1,8 @@
 import { refuse } from '../../../base/errors.js'
-import { limits } from '../../../base/limits/limits.js'
 import { LoggedIn, RefreshBody } from '../../../wire/auth.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { issue, signInFailed, unexpectedAnswer } from './answers.js'
 
 const refreshBody = reader(RefreshBody)
@@ -11,20 +10,12 @@ const refreshBody = reader(RefreshBody)
 const notOurs = refuse('refresh_invalid', 'Expected a refresh token of this server')
 
 /** POST /v1/auth/refresh: a new token and the next refresh token. Safe to repeat for a moment. */
-const refresh: AuthRoute = {
-  kind: 'auth',
+const refresh: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/refresh',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['refresh_invalid', 'refresh_expired', 'refresh_reused'],
-  docs: {
-    summary: 'Exchange a refresh token',
-    tag: 'Authentication',
-    request: RefreshBody,
-    answers: { 200: LoggedIn },
-  },
+  docs: { summary: 'Exchange a refresh token', request: RefreshBody, answers: { 200: LoggedIn } },
   async handle(request, context) {
     const body = refreshBody.bytes(request.body)
     if ('code' in body) return body

@@ -1,9 +1,8 @@
 import type { LinkDraft } from '../../../protocol/auth-messages.js'
-import { limits } from '../../../base/limits/limits.js'
 import { Registered, RegisterBody } from '../../../wire/auth.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthContext, AuthRoute } from '../auth-route.js'
+import type { AuthContext, AuthRouteEntry } from '../auth-route.js'
 import { issue, readEmail, unexpectedAnswer, weakness, linkDraft } from './answers.js'
 
 const registerBody = reader(RegisterBody)
@@ -12,20 +11,12 @@ const registerBody = reader(RegisterBody)
  * POST /v1/auth/register. While verification is required the answer is the same whether the e-mail was taken or not,
  * and so names no user (docs/adr/0032-strangers-and-devices.md).
  */
-const register: AuthRoute = {
-  kind: 'auth',
+const register: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/register',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['email_exists', 'weak_password'],
-  docs: {
-    summary: 'Register with e-mail and password',
-    tag: 'Authentication',
-    request: RegisterBody,
-    answers: { 201: Registered },
-  },
+  docs: { summary: 'Register with e-mail and password', request: RegisterBody, answers: { 201: Registered } },
   async handle(request, context) {
     const body = registerBody.bytes(request.body)
     if ('code' in body) return body

@@ -1,20 +1,16 @@
 import { Revoked } from '../../../wire/auth.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'
 
 /** POST /v1/auth/revoke: the token that is sent is refused from now on; its session goes on. */
-const revoke: AuthRoute = {
-  kind: 'auth',
+const revoke: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/revoke',
-  scope: 'none',
   caller: 'user',
   whileFull: true,
   endsAccess: true,
-  bodyBytesMax: 0,
-  errors: [],
-  docs: { summary: 'Revoke the token of the request', tag: 'Authentication', answers: { 200: Revoked } },
+  docs: { summary: 'Revoke the token of the request', answers: { 200: Revoked } },
   async handle(request, context) {
     const { sub: userId, sid, jti, exp } = claimsOf(request)
     const answer = await context.change(request, {

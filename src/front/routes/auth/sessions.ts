@@ -1,20 +1,16 @@
 import { refuse } from '../../../base/errors.js'
 import { SessionEnded, SessionPage } from '../../../wire/auth.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { claimsOf, unexpectedAnswer } from './answers.js'
 
 /** GET /v1/auth/sessions */
-const list: AuthRoute = {
-  kind: 'auth',
+const list: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/sessions',
-  scope: 'none',
   caller: 'user',
   endsAccess: true,
-  bodyBytesMax: 0,
-  errors: [],
-  docs: { summary: 'The sessions of the caller', tag: 'Authentication', answers: { 200: SessionPage } },
+  docs: { summary: 'The sessions of the caller', answers: { 200: SessionPage } },
   async handle(request, context) {
     const { sub: userId, sid: current } = claimsOf(request)
     const answer = await context.look(request, { kind: 'sessions', userId })
@@ -31,17 +27,14 @@ const list: AuthRoute = {
 }
 
 /** DELETE /v1/auth/sessions/:sid: its tokens are refused from now on. */
-const end: AuthRoute = {
-  kind: 'auth',
+const end: AuthRouteEntry = {
   method: 'del',
   path: '/v1/auth/sessions/:sid',
-  scope: 'none',
   caller: 'user',
   whileFull: true,
   endsAccess: true,
-  bodyBytesMax: 0,
   errors: ['not_found'],
-  docs: { summary: 'End a session of the caller', tag: 'Authentication', answers: { 200: SessionEnded } },
+  docs: { summary: 'End a session of the caller', answers: { 200: SessionEnded } },
   async handle(request, context) {
     const sid = request.params.at(-1) ?? ''
     if (!/^[0-9a-f]{32}$/.test(sid)) return refuse('not_found', 'Expected the sid of a session of yours')

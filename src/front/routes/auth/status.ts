@@ -1,17 +1,13 @@
 import { AuthStatus } from '../../../wire/auth.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 
 /** GET /v1/auth/status: the one auth route that answers while the add-on is off (docs/OPERATIONS.md). */
-const status: AuthRoute = {
-  kind: 'auth',
+const status: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/status',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: 0,
-  errors: [],
-  docs: { summary: 'Whether the auth add-on is on', tag: 'Authentication', answers: { 200: AuthStatus } },
+  docs: { summary: 'Whether the auth add-on is on', answers: { 200: AuthStatus } },
   whileOff: () => json(200, { enabled: false }),
   handle: () => Promise.resolve(json(200, { enabled: true })),
 }

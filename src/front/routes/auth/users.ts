@@ -14,7 +14,7 @@ import {
 import { Cursor } from '../../../wire/primitives.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthContext, AuthRequest, AuthRoute } from '../auth-route.js'
+import type { AuthContext, AuthRequest, AuthRouteEntry } from '../auth-route.js'
 import { badCursor, decodeText, encodeCursor, faultyParameter, pageLimit } from '../parameters.js'
 import type { Answer } from '../route.js'
 import { unexpectedAnswer } from './answers.js'
@@ -23,18 +23,13 @@ import { shownUser } from './me.js'
 const metadataBody = reader(AppMetadataBody)
 
 /** GET /v1/auth/users: all users of the namespace, in the order of their e-mails. */
-const list: AuthRoute = {
-  kind: 'auth',
+const list: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/users',
-  scope: 'none',
   caller: 'admin',
   endsAccess: true,
-  bodyBytesMax: 0,
-  errors: [],
   docs: {
     summary: 'List users',
-    tag: 'Authentication',
     query: {
       limit: Type.Integer({ minimum: 1, maximum: limits.pageRowsMax, default: 100 }),
       cursor: Cursor,
@@ -75,16 +70,13 @@ function emailPrefix(text: string): string | undefined {
 }
 
 /** GET /v1/auth/users/:email/sessions: where a user is signed in. */
-const sessions: AuthRoute = {
-  kind: 'auth',
+const sessions: AuthRouteEntry = {
   method: 'get',
   path: '/v1/auth/users/:email/sessions',
-  scope: 'none',
   caller: 'admin',
   endsAccess: true,
-  bodyBytesMax: 0,
   errors: ['not_found'],
-  docs: { summary: 'The sessions of a user', tag: 'Authentication', answers: { 200: UserSessions } },
+  docs: { summary: 'The sessions of a user', answers: { 200: UserSessions } },
   handle: aboutUser(async ({ email, request, context }) => {
     const answer = await context.look(request, { kind: 'userSessions', email })
     if ('code' in answer || answer.kind !== 'userSessions') return unexpectedAnswer(answer)
@@ -99,17 +91,14 @@ const sessions: AuthRoute = {
 }
 
 /** DELETE /v1/auth/users/:email: the user's tokens are refused from now on. */
-const remove: AuthRoute = {
-  kind: 'auth',
+const remove: AuthRouteEntry = {
   method: 'del',
   path: '/v1/auth/users/:email',
-  scope: 'none',
   caller: 'admin',
   whileFull: true,
   endsAccess: true,
-  bodyBytesMax: 0,
   errors: ['not_found'],
-  docs: { summary: 'Delete a user', tag: 'Authentication', answers: { 200: UserDeleted } },
+  docs: { summary: 'Delete a user', answers: { 200: UserDeleted } },
   handle: aboutUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userDelete', email })
     if ('code' in answer || answer.kind !== 'user') return unexpectedAnswer(answer)
@@ -118,15 +107,12 @@ const remove: AuthRoute = {
 }
 
 /** POST /v1/auth/users/:email/unlock: failed logins are forgotten, so that a locked user can sign in at once. */
-const unlock: AuthRoute = {
-  kind: 'auth',
+const unlock: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/users/:email/unlock',
-  scope: 'none',
   caller: 'admin',
-  bodyBytesMax: 0,
   errors: ['not_found'],
-  docs: { summary: 'Unlock a user', tag: 'Authentication', answers: { 200: UserUnlocked } },
+  docs: { summary: 'Unlock a user', answers: { 200: UserUnlocked } },
   handle: aboutUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userUnlock', email })
     if ('code' in answer || answer.kind !== 'unlocked') return unexpectedAnswer(answer)
@@ -135,17 +121,14 @@ const unlock: AuthRoute = {
 }
 
 /** POST /v1/auth/users/:email/logout: the tokens of all sessions are refused from now on. */
-const logout: AuthRoute = {
-  kind: 'auth',
+const logout: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/users/:email/logout',
-  scope: 'none',
   caller: 'admin',
   whileFull: true,
   endsAccess: true,
-  bodyBytesMax: 0,
   errors: ['not_found'],
-  docs: { summary: 'End the sessions of a user', tag: 'Authentication', answers: { 200: UserLoggedOut } },
+  docs: { summary: 'End the sessions of a user', answers: { 200: UserLoggedOut } },
   handle: aboutUser(async ({ email, request, context }) => {
     const answer = await context.change(request, { kind: 'userLogout', email })
     if ('code' in answer || answer.kind !== 'loggedOut') return unexpectedAnswer(answer)
@@ -154,17 +137,13 @@ const logout: AuthRoute = {
 }
 
 /** PATCH /v1/auth/users/:email/app-metadata: replaces the whole object, and empties user_metadata if asked; tokens that are out keep what they carry. */
-const metadata: AuthRoute = {
-  kind: 'auth',
+const metadata: AuthRouteEntry = {
   method: 'patch',
   path: '/v1/auth/users/:email/app-metadata',
-  scope: 'none',
   caller: 'admin',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['not_found', 'metadata_too_large'],
   docs: {
     summary: "Replace a user's app_metadata",
-    tag: 'Authentication',
     request: AppMetadataBody,
     answers: { 200: AppMetadataUpdated },
   },
@@ -190,7 +169,7 @@ interface AboutUser {
 }
 
 /** Handles requests whose path names a user. An e-mail that is none belongs to no user: 404. */
-function aboutUser(answer: (about: AboutUser) => Promise<Answer | Refusal>): AuthRoute['handle'] {
+function aboutUser(answer: (about: AboutUser) => Promise<Answer | Refusal>): AuthRouteEntry['handle'] {
   return async (request, context) => {
     const email = normalizeEmail(request.params.at(-1) ?? '')
     if (email === undefined) return refuse('not_found', 'Expected the e-mail of a user')

@@ -1,45 +1,32 @@
 import { hashOneTimeToken } from '../../../auth/one-time-token.js'
 import { refuse } from '../../../base/errors.js'
-import { limits } from '../../../base/limits/limits.js'
 import { EmailBody, EmailVerified, LinkSent, OneTimeTokenBody } from '../../../wire/auth.js'
 import { reader } from '../../../wire/validate.js'
 import { json } from '../answers.js'
-import type { AuthRoute } from '../auth-route.js'
+import type { AuthRouteEntry } from '../auth-route.js'
 import { unexpectedAnswer, sendLink } from './answers.js'
 
 const sendBody = reader(EmailBody)
 const verifyBody = reader(OneTimeTokenBody)
 
 /** POST /v1/auth/verify-email/send */
-const send: AuthRoute = {
-  kind: 'auth',
+const send: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/verify-email/send',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['foreign_request'],
-  docs: {
-    summary: 'Send a link that verifies an e-mail',
-    tag: 'Authentication',
-    request: EmailBody,
-    answers: { 200: LinkSent },
-  },
+  docs: { summary: 'Send a link that verifies an e-mail', request: EmailBody, answers: { 200: LinkSent } },
   handle: (request, context) => sendLink(request, context, { purpose: 'verifyEmail', body: sendBody }),
 }
 
 /** POST /v1/auth/verify-email */
-const verify: AuthRoute = {
-  kind: 'auth',
+const verify: AuthRouteEntry = {
   method: 'post',
   path: '/v1/auth/verify-email',
-  scope: 'none',
   caller: 'anyone',
-  bodyBytesMax: limits.requestBytesMax,
   errors: ['invalid_token'],
   docs: {
     summary: 'Verify an e-mail by the token that was sent there',
-    tag: 'Authentication',
     request: OneTimeTokenBody,
     tokenInBody: true,
     answers: { 200: EmailVerified },
