@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import { shardOf } from '../dist/src/strand/placement.js'
-import { shardsMax } from '../dist/src/settings/shards.js'
+import { shardsMax } from '../dist/src/settings/threads.js'
 
 /**
  * The body of one record of about 230 bytes, as a fleet of devices would send it.

@@ -23,9 +23,8 @@ import { ErasedLater } from '../../workers/store/log/record-check.js'
 import type { LogForm } from '../../workers/store/replica/cluster-reader.js'
 import { pullStore } from '../../workers/store/replica/node-store.js'
 import { path } from '../settings/parsers.js'
-import { parseOnce } from '../settings/parse-once.js'
+import { parseOnce, exitCodes } from './command.js'
 import { clusterSettingsOf, misused, reach, tell } from './cluster-settings.js'
-import { exitCodes } from './command.js'
 import { startProgress } from './progress.js'
 
 /** How often it is begun again where checkpoints are made, or bodies erased, while it reads. */

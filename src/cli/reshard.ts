@@ -1,7 +1,7 @@
 import type { ReshardProgress } from '../../workers/reshard/reshard.js'
 import { limits } from '../base/limits/limits.js'
 import type { Config } from '../settings/config.js'
-import { shardsMax } from '../settings/shards.js'
+import { shardsMax } from '../settings/threads.js'
 import { freeBytes, type IdleDirectory, openIdleDirectory } from '../data/directory.js'
 import { beginBuild, dropBuild, shardBytes, shardFolder, switchOver } from '../data/shard-folders.js'
 import { command, fail, exitCodes } from './command.js'

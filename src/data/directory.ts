@@ -6,7 +6,7 @@ import { assert } from '../base/assert.js'
 import { type Clock, systemClock } from '../base/clock.js'
 import type { RandomBytes } from '../base/random.js'
 import type { Config } from '../settings/config.js'
-import { shardsMax } from '../settings/shards.js'
+import { shardsMax } from '../settings/threads.js'
 import { type Locking, lockDirectory } from './lock.js'
 import { distrust } from './trust.js'
 import {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { dirname, join } from 'node:path'
-import { shardsMax } from '../settings/shards.js'
+import { shardsMax } from '../settings/threads.js'
 import { readIfThere, writeDurably } from '../base/durable-file.js'
 
 /** What format.json says. */

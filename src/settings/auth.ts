@@ -1,11 +1,10 @@
-import { mailAddress, publicKey, smtpUrl, webBase } from './auth-parsers.js'
 import * as parsers from './parsers.js'
-import { type Environment, type SettingFault, type ValueOf, setting } from './setting.js'
+import { type Environment, type SettingFault, type ValueOf, setting, valuesOf } from './setting.js'
 
 const yearSecs = 31_536_000
 
-/** The settings of the auth add-on, its license and its mail (docs/OPERATIONS.md, Signing people in). */
-export const authSettings = {
+/** The settings of the auth add-on and its license (docs/OPERATIONS.md, Signing people in). */
+const ownSettings = {
   authEnabled: setting({
     name: 'SERVICE_AUTH_ENABLED',
     default: false,
@@ -28,7 +27,7 @@ export const authSettings = {
     defaultText: 'that of the authority that strandfast license issue made in the data directory',
     description: 'The Ed25519 public key of the authority that licenses are checked against.',
     allowed: '64 hex digits',
-    parse: publicKey,
+    parse: parsers.publicKey,
   }),
   authIssuer: setting({
     name: 'SERVICE_AUTH_ISSUER',
@@ -119,6 +118,9 @@ export const authSettings = {
     allowed: 'true or false',
     parse: parsers.boolean,
   }),
+} as const
+
+const mailSettings = {
   mailEnabled: setting({
     name: 'SERVICE_MAIL_ENABLED',
     default: false,
@@ -137,14 +139,14 @@ export const authSettings = {
       'only so with `?requireTLS=true`.',
     allowed: 'a URL as smtps://user:password@mail.example.com, together with SERVICE_MAIL_ENABLED',
     secret: true,
-    parse: smtpUrl,
+    parse: parsers.smtpUrl,
   }),
   mailFrom: setting<string | undefined>({
     name: 'SERVICE_MAIL_FROM',
     default: undefined,
     description: 'The sender of all mail.',
     allowed: 'an address as no-reply@example.com or Name <no-reply@example.com>',
-    parse: mailAddress,
+    parse: parsers.mailAddress,
   }),
   mailLinkBaseUrl: setting<string | undefined>({
     name: 'SERVICE_MAIL_LINK_BASE_URL',
@@ -153,30 +155,14 @@ export const authSettings = {
       'The address below which the pages lie that mails link to: `magic-link`, `verify-email` and `reset-password`, ' +
       'each opened with `?token=`.',
     allowed: 'a URL as https://app.example.com/account, without query, fragment and credentials',
-    parse: webBase,
+    parse: parsers.webBase,
   }),
 } as const
 
-/** The settings of the auth add-on, frozen. */
-export interface AuthConfig {
-  readonly enabled: boolean
-  /** Never logged; not checked yet. Absent if there is none. */
-  readonly licenseKey?: string
-  /** 64 hex digits, lower case. Absent: that of the data directory's authority. */
-  readonly licensePublicKey?: string
-  readonly issuer: string
-  readonly jwtExpirySecs: number
-  readonly magicLinkExpirySecs: number
-  readonly refreshTokenExpirySecs: number
-  readonly maxLoginAttempts: number
-  readonly lockoutDurationSecs: number
-  readonly metadataBytesMax: number
-  readonly requireEmailVerify: boolean
-  /** Per second and client address; 0 is off. */
-  readonly rateLimitRps: number
-  readonly rateLimitBurst: number
-  readonly passwordBlocklist: boolean
-}
+export const authSettings = { ...ownSettings, ...mailSettings } as const
+
+/** The settings of the auth add-on, frozen. `licenseKey` is never logged, and not checked yet. */
+export type AuthConfig = ReturnType<typeof readAuth>
 
 /** Where mail goes, frozen. */
 export interface MailConfig {
@@ -187,40 +173,31 @@ export interface MailConfig {
 }
 
 /** The auth part of the configuration. */
-export function readAuth(value: ValueOf): AuthConfig {
-  const licenseKey = value(authSettings.licenseKey)
-  const licensePublicKey = value(authSettings.licensePublicKey)
-  return Object.freeze({
-    enabled: value(authSettings.authEnabled),
-    ...(licenseKey !== undefined && licenseKey !== '' && { licenseKey }),
-    ...(licensePublicKey !== undefined && { licensePublicKey }),
-    issuer: value(authSettings.authIssuer),
-    jwtExpirySecs: value(authSettings.jwtExpirySecs),
-    magicLinkExpirySecs: value(authSettings.magicLinkExpirySecs),
-    refreshTokenExpirySecs: value(authSettings.refreshTokenExpirySecs),
-    maxLoginAttempts: value(authSettings.maxLoginAttempts),
-    lockoutDurationSecs: value(authSettings.lockoutDurationSecs),
-    metadataBytesMax: value(authSettings.metadataBytesMax),
-    requireEmailVerify: value(authSettings.requireEmailVerify),
-    rateLimitRps: value(authSettings.authRateLimitRps),
-    rateLimitBurst: value(authSettings.authRateLimitBurst),
-    passwordBlocklist: value(authSettings.passwordBlocklist),
-  })
+export function readAuth(value: ValueOf) {
+  const {
+    authEnabled: enabled,
+    licenseKey,
+    authIssuer: issuer,
+    authRateLimitRps: rateLimitRps,
+    authRateLimitBurst: rateLimitBurst,
+    ...same
+  } = valuesOf(ownSettings, value)
+  const named = { ...same, enabled, issuer, rateLimitRps, rateLimitBurst }
+  return Object.freeze({ ...named, ...(licenseKey !== undefined && licenseKey !== '' && { licenseKey }) })
 }
 
 /** The mail part of the configuration, or undefined where mail is off. */
 export function readMail(value: ValueOf): MailConfig | undefined {
-  const enabled = value(authSettings.mailEnabled)
-  const smtpUrl = value(authSettings.mailSmtpUrl)
-  const from = value(authSettings.mailFrom)
-  const linkBaseUrl = value(authSettings.mailLinkBaseUrl)
-  if (!enabled || smtpUrl === undefined || from === undefined || linkBaseUrl === undefined) return undefined
+  const values = valuesOf(mailSettings, value)
+  const { mailEnabled, mailSmtpUrl: smtpUrl, mailFrom: from, mailLinkBaseUrl: linkBaseUrl } = values
+  if (!mailEnabled || smtpUrl === undefined || from === undefined || linkBaseUrl === undefined)
+    return undefined
   return Object.freeze({ smtpUrl, from, linkBaseUrl })
 }
 
 /** Faults of mail that is on but not completely configured. */
 export function mailFaults(env: Environment): SettingFault[] {
-  const { mailEnabled, mailSmtpUrl, mailFrom, mailLinkBaseUrl } = authSettings
+  const { mailEnabled, mailSmtpUrl, mailFrom, mailLinkBaseUrl } = mailSettings
   if (env[mailEnabled.name] !== 'true') return []
   return [mailSmtpUrl, mailFrom, mailLinkBaseUrl]
     .filter(({ name }) => env[name] === undefined)

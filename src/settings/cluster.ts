@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import { hostUrls } from '../base/host-urls.js'
 import { boolean, integer, matching } from './parsers.js'
-import { type Environment, type SettingFault, type ValueOf, setting } from './setting.js'
+import { type Environment, type SettingFault, type ValueOf, setting, valuesOf } from './setting.js'
 
 /** How this process is a node of a cluster (docs/CLUSTER.md). */
 export interface ClusterConfig {
@@ -114,17 +114,19 @@ export const clusterSettings = {
 
 /** Reads them. @returns undefined on a server of its own */
 export function readCluster(value: ValueOf): ClusterConfig | undefined {
-  const urls = value(clusterSettings.clusterUrl)
-  const node = value(clusterSettings.clusterNode)
-  const advertise = value(clusterSettings.clusterAdvertise)
-  const unreplicated = value(clusterSettings.clusterUnreplicated)
-  const leaseSecs = value(clusterSettings.clusterLeaseSecs)
-  const copies = value(clusterSettings.clusterCopies)
-  const listen = value(clusterSettings.clusterListen)
-  const linkAddress = value(clusterSettings.clusterLinkAddress)
+  const values = valuesOf(clusterSettings, value)
+  const { clusterUrl: urls, clusterAdvertise: advertise } = values
   if (urls === undefined) return undefined
-  const about = { urls, node: node ?? machineName(), unreplicated, leaseSecs, copies, listen, linkAddress }
-  return Object.freeze(advertise === undefined ? about : { ...about, advertise })
+  return Object.freeze({
+    urls,
+    node: values.clusterNode ?? machineName(),
+    ...(advertise !== undefined && { advertise }),
+    unreplicated: values.clusterUnreplicated,
+    leaseSecs: values.clusterLeaseSecs,
+    copies: values.clusterCopies,
+    listen: values.clusterListen,
+    linkAddress: values.clusterLinkAddress,
+  })
 }
 
 /** What a cluster needs of other settings, and what it has no use for. */

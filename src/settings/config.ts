@@ -16,27 +16,27 @@ import { linkWarnings, openModes } from './open-modes.js'
 import { type OauthConfig, oauthFaults, oauthSettings, oauthWarnings, readOauth } from './oauth.js'
 import { passkeyFaults, passkeySettings, passkeyWarnings, readPasskeys } from './passkeys.js'
 import { type ClusterConfig, clusterFaults, clusterSettings, readCluster } from './cluster.js'
-import { connectionSettings } from './connections.js'
-import { consoleSettings } from './console.js'
-import { directorySettings } from './directories.js'
-import { frontsByDefault, frontSettings, type HttpEngineChoice } from './fronts.js'
-import { secretSettings } from './secrets.js'
-import { shardSettings } from './shards.js'
-import { shownSettings, type ShownSetting } from './shown.js'
-import * as parsers from './parsers.js'
+import { connectionSettings, consoleSettings } from './connections.js'
+import { directorySettings, secretSettings } from './directories.js'
+import { frontsByDefault, frontSettings, shardSettings } from './threads.js'
 import {
   describeGiven,
   type Environment,
   type Setting,
   type SettingFault,
-  type ValueOf,
   setting,
+  type ShownSetting,
+  shownSettings,
+  type ValueOf,
+  type Values,
+  valuesOf,
 } from './setting.js'
+import * as parsers from './parsers.js'
 
 const megabyte = 1_048_576
 
-/** Every setting of the server; docs/config.md is made from this table. */
-export const settings = {
+/** Settings whose values the configuration has under the same names: those before the ones of a cluster, and those after. */
+const settingsBefore = {
   host: setting({
     name: 'SERVICE_HOST',
     default: '127.0.0.1',
@@ -68,7 +68,8 @@ export const settings = {
   ...directorySettings,
   ...shardSettings,
   ...frontSettings,
-  ...clusterSettings,
+} as const
+const settingsAfter = {
   ...connectionSettings,
   ...consoleSettings,
   agentId: setting({
@@ -188,66 +189,28 @@ export const settings = {
     secret: true,
     parse: parsers.postgresUrl,
   }),
+} as const
+
+/** Every setting of the server; docs/config.md is made from this table. */
+export const settings = {
+  ...settingsBefore,
+  ...clusterSettings,
+  ...settingsAfter,
   ...authSettings,
   ...oauthSettings,
   ...passkeySettings,
 } as const
 
-/** The settings of one server, frozen. Paths are absolute. */
-export interface Config {
-  readonly host: string
-  /** 0: any free one. */
-  readonly port: number
+/** What the configuration has in another form. */
+type Reformed = 'tlsCertFile' | 'tlsKeyFile' | 'masterSeedFile' | 'fronts'
+
+/** The settings of one server, frozen: those of the table, and these. Paths are absolute, address ranges valid. */
+export interface Config extends Omit<Values<typeof settingsBefore & typeof settingsAfter>, Reformed> {
   /** Absolute paths; absent without TLS. */
-  readonly httpEngine: HttpEngineChoice
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
-  readonly dataDir: string
-  /** Absolute. Absent: logs are beside their stores. */
-  readonly logDir?: string
-  /** Absent: that of the data directory, or the cores when it is made. */
-  readonly shards?: number
-  readonly agentId: string
-  /** 32 bytes, never logged. Absent: the data directory's own. */
-  readonly masterSeed?: Buffer
-  /** Never logged. Absent: the data directory's own. */
-  readonly rootApiKey?: string
   /** Threads that take requests. */
   readonly fronts: number
-  /** How long a shard's thread may make no progress while it has work; 0 is off. */
-  readonly shardSilenceSecs: number
-  /** Absent: as many as the limit of open files allows. */
-  readonly connectionsMax?: number
-  readonly shutdownTimeoutSecs: number
-  readonly recordBytesMax: number
-  readonly streamsPerPrincipal: number
-  /** How long a mutation in zone governed waits before it applies itself. */
-  readonly governedAutoApproveSecs: number
-  /** Bytes; 0 is off. */
-  readonly recordCacheBytes: number
-  /** Between searches for strand heads that moved; 0 is off. */
-  readonly logIntervalSecs: number
-  /** Per second and client address; 0 is off. */
-  readonly rateLimitRps: number
-  readonly rateLimitBurst: number
-  /** CIDR texts, each valid: addresses that the global limit does not count. */
-  readonly rateLimitExempt: readonly string[]
-  /** CIDR texts, each valid. */
-  readonly trustedProxies: readonly string[]
-  readonly corsOrigins: readonly string[]
-  /** Host names, or `*`. */
-  readonly webhookOrigins: readonly string[]
-  readonly console: boolean
   readonly shown: readonly ShownSetting[]
-  readonly signing: 'record' | 'group'
-  readonly dataOpen: boolean
-  readonly environment: 'development' | 'production'
-  readonly logLevel: (typeof logLevels)[number]
-  /** 0 is off. */
-  readonly freeBytesMin: number
-  /** Refused lines after which an upload is ended; 0 is off. */
-  readonly ingestBadLinesMax: number
-  /** Contains a password, never logged. Absent: ingested records are not copied anywhere. */
-  readonly ingestPostgresUrl?: string
   readonly auth: AuthConfig
   /** Absent: mail is off. */
   readonly mail?: MailConfig
@@ -306,56 +269,24 @@ function parseAll(env: Environment, faults: SettingFault[]): Config {
     faults.push({ name: from.name, given: describeGiven(from.secret, text), allowed: from.allowed })
     return from.default
   }
-  const certFile = value(settings.tlsCertFile)
-  const keyFile = value(settings.tlsKeyFile)
-  const logDir = value(settings.logDir)
-  const shards = value(settings.shards)
-  const connectionsMax = value(settings.connectionsMax)
-  const masterSeedGiven = value(settings.masterSeed)
-  const masterSeedOfFile = value(settings.masterSeedFile)
-  const masterSeed = masterSeedGiven ?? masterSeedOfFile
-  const rootApiKey = value(settings.rootApiKey)
+  const before = valuesOf(settingsBefore, value)
+  const cluster = readCluster(value)
+  const { masterSeedFile, ...after } = valuesOf(settingsAfter, value)
+  const { tlsCertFile: certFile, tlsKeyFile: keyFile, dataDir, fronts, ...same } = before
+  const masterSeed = after.masterSeed ?? masterSeedFile
+  const auth = readAuth(value)
   const mail = readMail(value)
-  const ingestPostgresUrl = value(settings.ingestPostgresUrl)
   const oauth = readOauth(value)
   const passkeys = readPasskeys(value)
-  const cluster = readCluster(value)
   return {
-    host: value(settings.host),
-    port: value(settings.port),
-    httpEngine: value(settings.httpEngine),
+    ...same,
+    ...after,
+    dataDir: resolve(dataDir),
+    fronts: fronts ?? frontsByDefault(),
     ...(certFile !== undefined && keyFile !== undefined && { tls: Object.freeze({ certFile, keyFile }) }),
-    dataDir: resolve(value(settings.dataDir)),
-    ...(logDir !== undefined && { logDir }),
-    ...(shards !== undefined && { shards }),
-    ...(connectionsMax !== undefined && { connectionsMax }),
-    agentId: value(settings.agentId),
     ...(masterSeed !== undefined && { masterSeed }),
-    ...(rootApiKey !== undefined && { rootApiKey }),
-    fronts: value(settings.fronts) ?? frontsByDefault(),
-    shardSilenceSecs: value(settings.shardSilenceSecs),
-    shutdownTimeoutSecs: value(settings.shutdownTimeoutSecs),
-    recordBytesMax: value(settings.recordBytesMax),
-    streamsPerPrincipal: value(settings.streamsPerPrincipal),
-    governedAutoApproveSecs: value(settings.governedAutoApproveSecs),
-    recordCacheBytes: value(settings.recordCacheBytes),
-    logIntervalSecs: value(settings.logIntervalSecs),
-    rateLimitRps: value(settings.rateLimitRps),
-    rateLimitBurst: value(settings.rateLimitBurst),
-    rateLimitExempt: value(settings.rateLimitExempt),
-    trustedProxies: value(settings.trustedProxies),
-    corsOrigins: value(settings.corsOrigins),
-    webhookOrigins: value(settings.webhookOrigins),
-    console: value(settings.console),
     shown: shownSettings(Object.values(settings), env),
-    signing: value(settings.signing),
-    dataOpen: value(settings.dataOpen),
-    environment: value(settings.environment),
-    logLevel: value(settings.logLevel),
-    freeBytesMin: value(settings.freeBytesMin),
-    ingestBadLinesMax: value(settings.ingestBadLinesMax),
-    ...(ingestPostgresUrl !== undefined && { ingestPostgresUrl }),
-    auth: readAuth(value),
+    auth,
     ...(mail !== undefined && { mail }),
     ...(oauth !== undefined && { oauth }),
     ...(passkeys !== undefined && { passkeys }),

@@ -56,3 +56,14 @@ export const connectionSettings = {
     parse: parsers.list(parsers.isWebhookOrigin),
   }),
 } as const
+
+/** Settings of the web page at /console. */
+export const consoleSettings = {
+  console: setting({
+    name: 'SERVICE_CONSOLE',
+    default: true,
+    description: 'Whether the console is served, the web page at `/console`; `/` leads there.',
+    allowed: 'true or false',
+    parse: parsers.boolean,
+  }),
+} as const

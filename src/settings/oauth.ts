@@ -1,6 +1,5 @@
-import { allowedRedirect, oauthServerUrl, webBase } from './auth-parsers.js'
 import * as parsers from './parsers.js'
-import { type Environment, type SettingFault, type ValueOf, setting } from './setting.js'
+import { type Environment, type SettingFault, type ValueOf, setting, valuesOf } from './setting.js'
 
 const googleIssuer = 'https://accounts.google.com'
 const githubBase = 'https://github.com'
@@ -47,7 +46,7 @@ export const oauthSettings = {
       'The address of this server as browsers reach it. Register `/v1/auth/oauth/<provider>/callback` below it with ' +
       'each provider. Browsers must start at the same address, since a cookie binds them to what they started.',
     allowed: 'a URL as https://auth.example.com, without query, fragment and credentials',
-    parse: webBase,
+    parse: parsers.webBase,
   }),
   oauthAllowedRedirectUris: setting<readonly string[]>({
     name: 'SERVICE_OAUTH_ALLOWED_REDIRECT_URIS',
@@ -57,7 +56,7 @@ export const oauthSettings = {
       'nobody signs in by a provider.',
     allowed:
       'URLs as https://app.example.com/signed-in, without query, fragment and credentials, separated by commas',
-    parse: parsers.list((text) => allowedRedirect(text) !== undefined),
+    parse: parsers.list((text) => parsers.allowedRedirect(text) !== undefined),
   }),
   oauthAllowAnyRedirectUri: setting({
     name: 'SERVICE_OAUTH_ALLOW_ANY_REDIRECT_URI',
@@ -73,7 +72,7 @@ export const oauthSettings = {
       'The OpenID provider behind `google`, for tests or one of your own. Its subjects are taken for those of the ' +
       'same accounts: change it only while there are none.',
     allowed: 'an https URL as https://id.example.com; http only outside production or on this machine',
-    parse: oauthServerUrl,
+    parse: parsers.oauthServerUrl,
   }),
   oauthGithubBaseUrl: setting({
     name: 'SERVICE_OAUTH_GITHUB_BASE_URL',
@@ -82,7 +81,7 @@ export const oauthSettings = {
       'The GitHub behind `github`, for tests or an enterprise server. Its user numbers are taken for those of the ' +
       'same accounts: change it only while there are none.',
     allowed: 'an https URL as https://github.example.com; http only outside production or on this machine',
-    parse: oauthServerUrl,
+    parse: parsers.oauthServerUrl,
   }),
   oauthGithubApiUrl: setting<string | undefined>({
     name: 'SERVICE_OAUTH_GITHUB_API_URL',
@@ -91,7 +90,7 @@ export const oauthSettings = {
     description: "The address of that GitHub's API.",
     allowed:
       'an https URL as https://github.example.com/api/v3; http only outside production or on this machine',
-    parse: oauthServerUrl,
+    parse: parsers.oauthServerUrl,
   }),
 } as const
 
@@ -115,16 +114,17 @@ export interface OauthConfig {
 
 /** The part of the configuration for sign-in by other services, or undefined where nothing of it is set. */
 export function readOauth(value: ValueOf): OauthConfig | undefined {
-  const redirectBaseUrl = value(oauthSettings.oauthRedirectBaseUrl)
-  const allowedRedirectUris = value(oauthSettings.oauthAllowedRedirectUris)
-  const allowAnyRedirectUri = value(oauthSettings.oauthAllowAnyRedirectUri)
-  const issuerUrl = value(oauthSettings.oauthGoogleIssuerUrl)
-  const baseUrl = value(oauthSettings.oauthGithubBaseUrl)
-  const apiUrl = value(oauthSettings.oauthGithubApiUrl) ?? apiOf(baseUrl)
-  const { oauthGoogleClientId, oauthGoogleClientSecret } = oauthSettings
-  const { oauthGithubClientId, oauthGithubClientSecret } = oauthSettings
-  const google = clientOf(value(oauthGoogleClientId), value(oauthGoogleClientSecret))
-  const github = clientOf(value(oauthGithubClientId), value(oauthGithubClientSecret))
+  const {
+    oauthRedirectBaseUrl: redirectBaseUrl,
+    oauthAllowedRedirectUris: allowedRedirectUris,
+    oauthAllowAnyRedirectUri: allowAnyRedirectUri,
+    oauthGoogleIssuerUrl: issuerUrl,
+    oauthGithubBaseUrl: baseUrl,
+    ...given
+  } = valuesOf(oauthSettings, value)
+  const apiUrl = given.oauthGithubApiUrl ?? apiOf(baseUrl)
+  const google = clientOf(given.oauthGoogleClientId, given.oauthGoogleClientSecret)
+  const github = clientOf(given.oauthGithubClientId, given.oauthGithubClientSecret)
   const isUsed = allowedRedirectUris.length > 0 || allowAnyRedirectUri || redirectBaseUrl !== undefined
   if (google === undefined && github === undefined && !isUsed) return undefined
   return Object.freeze({
@@ -166,7 +166,7 @@ export function oauthFaults(env: Environment, environment: 'development' | 'prod
   if (env[oauthAllowAnyRedirectUri.name] === 'true') blame(oauthAllowAnyRedirectUri, 'true in production')
   for (const server of [oauthGoogleIssuerUrl, oauthGithubBaseUrl, oauthGithubApiUrl]) {
     const text = env[server.name]
-    const url = text === undefined ? undefined : oauthServerUrl(text)
+    const url = text === undefined ? undefined : parsers.oauthServerUrl(text)
     if (url !== undefined && isOpenHttp(url)) blame(server, 'http in production')
   }
   return faults

@@ -1,6 +1,6 @@
 import type { RelyingParty } from '../auth/passkey.js'
 import { isOrigin, matching, type Parse } from './parsers.js'
-import { type Environment, type SettingFault, type ValueOf, setting } from './setting.js'
+import { type Environment, type SettingFault, type ValueOf, setting, valuesOf } from './setting.js'
 
 /** A host name without scheme, port and final dot, lower-case; not an IP address, which cannot have passkeys. */
 const domain: Parse<string> = (text) => {
@@ -51,9 +51,11 @@ export const passkeySettings = {
 
 /** The relying party of passkeys, frozen; undefined unless both domain and origin are set. */
 export function readPasskeys(value: ValueOf): RelyingParty | undefined {
-  const rpId = value(passkeySettings.webauthnRpId)
-  const origin = value(passkeySettings.webauthnOrigin)
-  const name = value(passkeySettings.webauthnRpName)
+  const {
+    webauthnRpId: rpId,
+    webauthnOrigin: origin,
+    webauthnRpName: name,
+  } = valuesOf(passkeySettings, value)
   return rpId === undefined || origin === undefined ? undefined : Object.freeze({ rpId, origin, name })
 }
 

@@ -31,6 +31,28 @@ export type Environment = Record<string, string | undefined>
 /** Gives the value of a setting, or its default where the variable is not set or is wrong. */
 export type ValueOf = <T>(from: Setting<T>) => T
 
+/** What the settings of a table are set to, by their names there; one that has no value is absent. */
+export type Values<Table> = {
+  readonly [Name in keyof Table as undefined extends Value<Table[Name]> ? never : Name]: Value<Table[Name]>
+} & {
+  readonly [Name in keyof Table as undefined extends Value<Table[Name]> ? Name : never]?: Exclude<
+    Value<Table[Name]>,
+    undefined
+  >
+}
+
+type Value<Line> = Line extends Setting<infer T> ? T : never
+
+/** Reads the settings of a table. */
+export function valuesOf<Table extends Readonly<Record<string, Setting<unknown>>>>(
+  table: Table,
+  value: ValueOf,
+): Values<Table>
+export function valuesOf(table: Readonly<Record<string, Setting<unknown>>>, value: ValueOf): object {
+  const values = Object.entries(table).map(([name, line]) => [name, value(line)] as const)
+  return Object.fromEntries(values.filter(([, found]) => found !== undefined))
+}
+
 type SettingLine<T> = Omit<Setting<T>, 'defaultText'> & { defaultText?: string }
 
 /** Makes a line of the table; the default in words is that of the value unless it has words of its own. */
@@ -55,4 +77,38 @@ export function describeGiven(secret: true | undefined, text: string): string {
   const shown = text.slice(0, GIVEN_CHARS_MAX)
   const more = shown === text ? '' : ` and ${text.length - shown.length} characters more`
   return `${JSON.stringify(shown)}${more}${text.startsWith('~') ? ` (${homeHint})` : ''}`
+}
+
+/** A setting as administrators are shown it. */
+export interface ShownSetting {
+  readonly name: string
+  /** The text that it was given; absent where it was not, and for a secret. */
+  readonly given?: string
+  /** The default in words. */
+  readonly byDefault: string
+  readonly isSecret: boolean
+  readonly isSet: boolean
+}
+
+/** What a seed looks like. One that was put into a setting for another text by mistake is not shown. */
+const seedPattern = /^\s*[0-9a-f]{64}\s*$/i
+
+/**
+ * The settings of an environment without their secrets. What is shown is the text that was given and never a parsed
+ * value, which may hold what a file contains. Of a public key nothing is shown: it looks like a seed.
+ */
+export function shownSettings(list: readonly Setting<unknown>[], env: Environment): readonly ShownSetting[] {
+  const shown = list.map(({ name, defaultText, secret }): ShownSetting => {
+    const text = env[name]
+    const isSecret = secret === true
+    const isShown = text !== undefined && !isSecret && !seedPattern.test(text)
+    return Object.freeze({
+      name,
+      ...(isShown && { given: text }),
+      byDefault: defaultText,
+      isSecret,
+      isSet: text !== undefined,
+    })
+  })
+  return Object.freeze(shown)
 }

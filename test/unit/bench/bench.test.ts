@@ -20,7 +20,7 @@ import { against, median, rounded } from '../../../bench/statistics.mjs'
 import { rawRequests, readWrkOutput } from '../../../bench/wrk.mjs'
 import { checkCounts } from '../../../bench/writers.mjs'
 import { shardOf } from '../../../src/strand/placement.js'
-import { shardsMax } from '../../../src/settings/shards.js'
+import { shardsMax } from '../../../src/settings/threads.js'
 
 describe('median', () => {
   it('takes the middle of an odd count, whatever the order', () => {

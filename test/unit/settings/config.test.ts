@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Config, readConfig, settings } from '../../../src/settings/config.js'
-import { frontsByDefault } from '../../../src/settings/fronts.js'
+import { frontsByDefault } from '../../../src/settings/threads.js'
 import type { Environment, SettingFault } from '../../../src/settings/setting.js'
 
 let folder: string
@@ -105,8 +105,8 @@ describe('readConfig', () => {
   it('reports every wrong setting together, with what was given and what is allowed', () => {
     const faults = faulty({ SERVICE_PORT: '70000', SERVICE_SHARDS: '17', SERVICE_SIGNING: 'none' })
     expect(faults).toEqual([
-      { name: 'SERVICE_SHARDS', given: '"17"', allowed: 'an integer from 1 to 16' },
       { name: 'SERVICE_PORT', given: '"70000"', allowed: 'an integer from 0 to 65535' },
+      { name: 'SERVICE_SHARDS', given: '"17"', allowed: 'an integer from 1 to 16' },
       { name: 'SERVICE_SIGNING', given: '"none"', allowed: 'record or group' },
     ])
   })

@@ -1,4 +1,4 @@
-import { shardsMax } from '../../../settings/shards.js'
+import { shardsMax } from '../../../settings/threads.js'
 import { formatHlc, parseHlc, zeroHlc, type Hlc } from '../../../strand/hlc.js'
 import { earlierPlace, laterPlace, type LogPlace } from '../../../strand/log-place.js'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { settings } from '../../../src/settings/config.js'
-import { describeFlags, flagOf, namedByFlags, readFlags } from '../../../src/settings/flags.js'
+import { describeFlags, flagOf, namedByFlags, readFlags } from '../../../src/cli/read-settings.js'
 import type { Setting } from '../../../src/settings/setting.js'
 
 const all: Setting<unknown>[] = Object.values(settings)
