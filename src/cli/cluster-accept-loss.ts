@@ -13,7 +13,7 @@ import { clusterUsage, onIdleDirectory, reach, tell, type UsableSettings } from 
 import { command, exitCodes } from './command.js'
 
 /** What is accepted. */
-interface AcceptedLoss {
+interface GivenLoss {
   shard: number
   from: number
 }
@@ -40,7 +40,7 @@ export const clusterAcceptLossCommand = command({
 async function acceptIn(
   directory: IdleDirectory,
   { config, cluster, masterSeed }: UsableSettings,
-  given: AcceptedLoss,
+  given: GivenLoss,
 ): Promise<number> {
   const { path, format } = directory
   const fault = isSeedOf(masterSeed, format)
@@ -77,7 +77,7 @@ async function acceptIn(
   return exitCodes.fine
 }
 
-function faultOf({ path, format }: IdleDirectory, { shard }: AcceptedLoss): string | undefined {
+function faultOf({ path, format }: IdleDirectory, { shard }: GivenLoss): string | undefined {
   if (format.cluster === undefined) return `The data directory ${path} is not that of a node of a cluster`
   return shard < format.shards ? undefined : `Expected --shard to be below ${format.shards}`
 }

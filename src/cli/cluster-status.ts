@@ -15,7 +15,7 @@ import {
 import { examineServer, type ServerFacts } from '../cluster/database/server-check.js'
 import { Session } from '../cluster/database/session.js'
 import { clusterTables, statementsOf } from '../cluster/database/statements.js'
-import { readStanding, type ShardStanding, type Standing } from '../cluster/database/standing.js'
+import { readStanding, type ShardStanding, type ClusterState } from '../cluster/database/standing.js'
 import { describeTrouble, UntrueRow } from '../cluster/database/trouble.js'
 import { headerOf } from '../../workers/store/replica/cluster-segment.js'
 import { clusterSettingsOf, clusterUsage, tell } from './cluster-settings.js'
@@ -122,7 +122,7 @@ async function lossesHere(session: Session, { facts, dataDir }: Looked): Promise
   return found.map((loss) => `The data directory ${dataDir}: ${loss}`)
 }
 
-function troublesOfDatabase({ faults, replicated }: ServerFacts, { standbys }: Standing): string[] {
+function troublesOfDatabase({ faults, replicated }: ServerFacts, { standbys }: ClusterState): string[] {
   const waits = standbys?.every(({ state }) => state !== 'sync' && state !== 'quorum') === true
   return [
     ...faults.map((fault) => `The database: ${fault}`),
@@ -234,11 +234,11 @@ async function watched(
   return { nodes, faults }
 }
 
-function describeSize({ bytes }: Standing): string {
+function describeSize({ bytes }: ClusterState): string {
   return `${(bytes / 1_048_576).toFixed(1)} MiB in its tables`
 }
 
-function describeStandbys({ standbys }: Standing): string {
+function describeStandbys({ standbys }: ClusterState): string {
   if (standbys === undefined) return 'unknown: the role may not see them (GRANT pg_monitor shows them)'
   if (standbys.length === 0) return 'none connected'
   return standbys.map(({ name, state }) => `${name} (${state})`).join(', ')

@@ -21,7 +21,7 @@ const TRAILER_BYTES_MAX = 65_536
 
 const LINE_FEED = 10
 
-interface ExportRequest extends AskedServers {
+interface SaveRequest extends AskedServers {
   out: string
   /** Replaces a file that is there already. */
   force: boolean
@@ -43,7 +43,7 @@ export const exportCommand = command({
     'from-seq': { type: 'string' },
     'to-seq': { type: 'string' },
   },
-  read({ agent, out, force, 'from-seq': fromSeq, 'to-seq': toSeq, ...values }): ExportRequest | string {
+  read({ agent, out, force, 'from-seq': fromSeq, 'to-seq': toSeq, ...values }): SaveRequest | string {
     if (out === undefined) return 'Expected --out'
     for (const [name, seq = '0'] of Object.entries({ 'from-seq': fromSeq, 'to-seq': toSeq }))
       if (!/^(0|[1-9]\d{0,14})$/.test(seq)) return `Expected a record number after --${name}`
@@ -75,7 +75,7 @@ interface Saving {
 }
 
 /** @returns how many records were saved */
-async function save(request: ExportRequest, saving: Saving): Promise<number> {
+async function save(request: SaveRequest, saving: Saving): Promise<number> {
   if (request.out === '-') {
     const { source, tally } = await ask(request, saving)
     const shown = process.stdout.isTTY ? printableBytes(source) : source
@@ -105,7 +105,7 @@ async function save(request: ExportRequest, saving: Saving): Promise<number> {
 }
 
 /** @throws Error when the file is there already and is not to be replaced, or is something else, such as a device */
-async function refuseThere({ out, force }: ExportRequest): Promise<void> {
+async function refuseThere({ out, force }: SaveRequest): Promise<void> {
   const found = await stat(out).catch((error: unknown) => {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
     throw error
@@ -117,17 +117,17 @@ async function refuseThere({ out, force }: ExportRequest): Promise<void> {
 
 /** Asks for the export. @returns its bytes, and what was counted of them */
 async function ask(
-  { urls, path, key }: ExportRequest,
+  { urls, path, key }: SaveRequest,
   { signal, progress }: Saving,
-): Promise<{ source: AsyncGenerator<Uint8Array>; tally: Tally }> {
+): Promise<{ source: AsyncGenerator<Uint8Array>; tally: RecordCount }> {
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
   const answer = await askInTurn(urls, (url) => fetch(url + path, { headers, signal, redirect: 'error' }))
   if (!answer.ok || answer.body === null) throw new Error(await refusalOf(answer))
-  const tally: Tally = { records: 0 }
+  const tally: RecordCount = { records: 0 }
   return { source: counted(answer.body.getReader(), { tally, progress }), tally }
 }
 
-interface Tally {
+interface RecordCount {
   /** Lines so far without the manifest; at the end, without the trailer too. */
   records: number
 }
@@ -139,7 +139,7 @@ interface Tally {
  */
 async function* counted(
   reader: ReadableStreamDefaultReader<Uint8Array>,
-  { tally, progress }: { tally: Tally; progress: Progress },
+  { tally, progress }: { tally: RecordCount; progress: Progress },
 ): AsyncGenerator<Uint8Array> {
   const shape = new ExportShape()
   progress.show({

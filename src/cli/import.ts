@@ -23,7 +23,7 @@ ${SERVER_USAGE}`
 /** Bytes of an answer. */
 const ANSWER_BYTES_MAX = 65_536
 
-interface ImportRequest {
+interface SendRequest {
   files: string[]
   url: string
   key: string | undefined
@@ -48,7 +48,7 @@ export const importCommand = command({
   usage: USAGE,
   options: { ...serverOptions, 'seed-file': { type: 'string' }, hold: { type: 'boolean', default: false } },
   operands: true,
-  read({ 'seed-file': seedFile, hold, ...values }, files): ImportRequest | string {
+  read({ 'seed-file': seedFile, hold, ...values }, files): SendRequest | string {
     if (files.length === 0) return 'Expected one FILE at least'
     const server = serverAsked(values)
     if (typeof server === 'string') return server
@@ -61,7 +61,7 @@ export const importCommand = command({
   run: (request) => interruptible((signal) => sendAll(request, signal)),
 })
 
-async function sendAll(request: ImportRequest, signal: AbortSignal): Promise<number> {
+async function sendAll(request: SendRequest, signal: AbortSignal): Promise<number> {
   let file = request.files[0] ?? ''
   let progress: Progress | undefined
   try {
@@ -81,7 +81,7 @@ async function sendAll(request: ImportRequest, signal: AbortSignal): Promise<num
 }
 
 /** @throws Error for a file that cannot be read or does not begin with a manifest; then nothing is sent */
-async function readSources({ files, hold }: ImportRequest): Promise<Source[]> {
+async function readSources({ files, hold }: SendRequest): Promise<Source[]> {
   const found: Pick<Source, 'file' | 'manifest'>[] = []
   for (const file of files) found.push({ file, manifest: await readManifest(file) })
   return found.map(({ file, manifest }, place) => {
@@ -107,7 +107,7 @@ async function readManifest(file: string): Promise<Manifest> {
 /** Sends a file. @returns the result in words. @throws Error when the server refuses it */
 async function send(
   source: Source,
-  { url, key, seed }: ImportRequest,
+  { url, key, seed }: SendRequest,
   { signal, progress }: { signal: AbortSignal; progress: Progress },
 ): Promise<string> {
   const { file, hold, manifest } = source

@@ -6,14 +6,14 @@ import { exitCodes } from './command.js'
 import { printable } from './printable.js'
 
 /** One command of the command line. `run` returns the exit code. */
-interface Command {
+interface CommandEntry {
   name: string
   summary: string
   run(args: string[]): Promise<number>
 }
 
 // Each command loads only its own parts: `verify` must run where the server cannot.
-const commands: readonly Command[] = [
+const commands: readonly CommandEntry[] = [
   {
     name: 'serve',
     summary: 'Serves requests until SIGTERM, SIGINT or SIGHUP',

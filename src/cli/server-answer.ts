@@ -18,7 +18,7 @@ const nextSteps: Readonly<Record<string, string>> = {
 }
 
 /** What is known of a refusal: the members of a problem document (RFC 9457). */
-interface Refusal {
+interface KnownRefusal {
   status: number
   code?: string | undefined
   detail?: string | undefined
@@ -30,7 +30,7 @@ interface Refusal {
 const SHOWN_CHARS_MAX = 120
 
 /** A refusal in one sentence with its status and code, and the next step where there is one to name. */
-export function describeRefusal({ status, code, detail, text = '' }: Refusal): string {
+export function describeRefusal({ status, code, detail, text = '' }: KnownRefusal): string {
   if (code === undefined) {
     const said = text === '' ? '' : `: ${text.trim().slice(0, SHOWN_CHARS_MAX)}`
     return printable(
@@ -48,7 +48,7 @@ export async function refusalOf(answer: Response): Promise<string> {
 }
 
 /** The members of the text of a refusal. */
-export function readRefusal(status: number, text: string): Refusal & Record<string, unknown> {
+export function readRefusal(status: number, text: string): KnownRefusal & Record<string, unknown> {
   const value = readBodyJson(text)?.value
   const members = isMembers(value) ? value : {}
   const textOf = (member: unknown) => (typeof member === 'string' ? member : undefined)

@@ -52,7 +52,7 @@ export async function verifySegments(
 }
 
 /** A segment that a thread works on. */
-interface Sent {
+interface SegmentInWork {
   bytes: Uint8Array
   found: Promise<SegmentResult | undefined>
 }
@@ -63,7 +63,7 @@ class SegmentedCheck {
   readonly #onProgress: VerifyOptions['onProgress']
   readonly #spare: Uint8Array[]
   readonly #whole: ExportCheck
-  readonly #sent: Sent[] = []
+  readonly #sent: SegmentInWork[] = []
   #pool: SegmentPool | undefined
   #told = 0
 

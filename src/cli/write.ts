@@ -45,7 +45,7 @@ interface Item {
 }
 
 /** What was written so far. */
-interface Tally {
+interface WriteTally {
   written: number
   refused: number
   firstSeq?: number
@@ -76,7 +76,7 @@ export const writeCommand = command({
 
 async function writeAll(request: WriteRequest): Promise<number> {
   const { name, data, urls, key } = request
-  const tally: Tally = { written: 0, refused: 0 }
+  const tally: WriteTally = { written: 0, refused: 0 }
   try {
     const client = new ServiceClient({ url: urls, apiKey: key })
     // Names with :: are of agents of an organism, which no write makes.
@@ -98,7 +98,7 @@ async function writeAll(request: WriteRequest): Promise<number> {
 /** Writes lines that arrived together, in as few batches as limits allow. */
 async function writeLines(
   strand: CollectionHandle<Body>,
-  { lines, request, tally }: { lines: NumberedLine[]; request: WriteRequest; tally: Tally },
+  { lines, request, tally }: { lines: NumberedLine[]; request: WriteRequest; tally: WriteTally },
 ): Promise<void> {
   let batch: Item[] = []
   let bytes = 0
@@ -124,7 +124,7 @@ async function writeLines(
 /** Writes a batch; one that is refused whole because of a record, such as one that is too large, in two halves. */
 async function writeBatch(
   strand: CollectionHandle<Body>,
-  { items, request, tally }: { items: Item[]; request: WriteRequest; tally: Tally },
+  { items, request, tally }: { items: Item[]; request: WriteRequest; tally: WriteTally },
 ): Promise<void> {
   const [first] = items
   if (first === undefined) return
@@ -155,7 +155,7 @@ function itemOf({ number, bytes }: NumberedLine): Item | string {
 function take(
   result: BatchItem,
   line: number,
-  { request, tally }: { request: WriteRequest; tally: Tally },
+  { request, tally }: { request: WriteRequest; tally: WriteTally },
 ): void {
   if ('error' in result) {
     refuse({ line, ...result.error }, { request, tally })
@@ -170,14 +170,17 @@ function take(
 
 function refuse(
   { line, code, detail }: { line: number; code: string; detail: string },
-  { request, tally }: { request: WriteRequest; tally: Tally },
+  { request, tally }: { request: WriteRequest; tally: WriteTally },
 ): void {
   tally.refused++
   if (request.json) process.stdout.write(`${JSON.stringify({ line, error: { code, detail } })}\n`)
   process.stderr.write(printable(`Line ${line} was not written: ${detail} (${code})`) + '\n')
 }
 
-function report({ name, json }: WriteRequest, { written, refused, firstSeq, lastSeq, head }: Tally): void {
+function report(
+  { name, json }: WriteRequest,
+  { written, refused, firstSeq, lastSeq, head }: WriteTally,
+): void {
   const place = head === undefined ? '' : `: seq ${firstSeq} to ${lastSeq}, chain head ${head}`
   const besides = refused === 0 ? '' : `, ${refused} refused`
   const line = printable(`WRITTEN ${written} records to ${name}${besides}${place}`)

@@ -52,7 +52,7 @@ export interface TransportSettings {
   timing: Timing
 }
 
-interface Failure {
+interface FailedTry {
   error: unknown
   retry: boolean
   /** Nobody serves at the address, as far as can be told: another one may do better. */
@@ -62,13 +62,13 @@ interface Failure {
 }
 
 /** A try that was answered. */
-interface Sent {
+interface AnsweredTry {
   response: Response
   deadline: Deadline
 }
 
 /** An answer whose body is unread. */
-export interface Opened {
+export interface OpenAnswer {
   response: Response
   /** Has later calls begin at the next address, as this one has fallen silent. */
   leave: () => void
@@ -156,7 +156,7 @@ export class Transport {
    * Sends a call and gives its answer with the body unread; the time limit ends with the answer's headers.
    * Errors as for `json`.
    */
-  open(call: Call): Promise<Opened> {
+  open(call: Call): Promise<OpenAnswer> {
     return this.#run(call, async (response, deadline, url) => {
       deadline.stopClock()
       return { response, leave: () => this.#settings.addresses.leave(url) }
@@ -197,7 +197,7 @@ export class Transport {
   }
 
   /** One try; it is sent once more if the service says that the token has expired and the session has a newer one. */
-  async #attempt(call: Call, time: { tries: Tries; deadline: Deadline }): Promise<Sent> {
+  async #attempt(call: Call, time: { tries: Tries; deadline: Deadline }): Promise<AnsweredTry> {
     const source = call.credential ?? this.#settings.credential
     for (let isRenewed = false; ; isRenewed = true) {
       const credential = await credentialOf(source, time.deadline.signal)
@@ -216,7 +216,7 @@ export class Transport {
     call: Call,
     credential: string | undefined,
     { tries, deadline: whole }: { tries: Tries; deadline: Deadline },
-  ): Promise<Sent> {
+  ): Promise<AnsweredTry> {
     whole.signal.throwIfAborted()
     const init: StreamingInit = { method: call.method, headers: headersOf(call, credential) }
     if (call.body !== undefined) init.body = call.body
@@ -237,7 +237,7 @@ export class Transport {
   }
 
   /** The pause before the next try. Near the end of the call's time it is shorter, so that there is one more try. */
-  #delayMs(failure: Failure, failures: number, leftMs: number): number {
+  #delayMs(failure: FailedTry, failures: number, leftMs: number): number {
     const { random } = this.#settings.timing
     const backoff = backoffMs(BACKOFF, failures, random)
     const ownMs = Math.max(PAUSE_MS_MIN, Math.min(backoff, leftMs / 2))
@@ -251,7 +251,7 @@ export class Transport {
 }
 
 /** What a thrown value of one try means: the error to show, and whether another try can help. */
-function failureOf(cause: unknown, deadline: Deadline): Failure {
+function failureOf(cause: unknown, deadline: Deadline): FailedTry {
   if (deadline.signal.aborted) {
     const error: unknown = deadline.signal.reason
     return { error, retry: false, isAway: error instanceof NetworkError }
@@ -268,7 +268,7 @@ function failureOf(cause: unknown, deadline: Deadline): Failure {
 }
 
 /** Whether a call that is not repeated may go to an address that was not asked. A stream can be read once. */
-function maySendElsewhere(call: Call, failure: Failure): boolean {
+function maySendElsewhere(call: Call, failure: FailedTry): boolean {
   return (
     failure.isAway === true &&
     !(call.body instanceof ReadableStream) &&

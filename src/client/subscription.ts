@@ -1,7 +1,7 @@
 import { type Backoff, backoffMs } from './backoff.js'
 import { type Bare, dated } from './collection.js'
 import { NetworkError, ServiceError } from './errors.js'
-import type { Opened, QueryValue, Transport } from './http.js'
+import type { OpenAnswer, QueryValue, Transport } from './http.js'
 import { EventStreamParser, type ServerSentEvent } from './sse.js'
 import type { StreamEvent } from './types.js'
 
@@ -61,7 +61,7 @@ export interface SubscriptionSource<T> {
 export type SubscriptionState = 'connecting' | 'open' | 'closed'
 
 /** A stream that is open, and how its address is left. */
-interface OpenStream extends Pick<Opened, 'leave'> {
+interface OpenStream extends Pick<OpenAnswer, 'leave'> {
   body: ReadableStream<Uint8Array>
 }
 
@@ -159,7 +159,7 @@ export class Subscription<T = Record<string, unknown>> {
 
   /** Opens the stream. Returns an error that may pass; throws any other. */
   async #open(signal: AbortSignal): Promise<OpenStream | ServiceError> {
-    let opened: Opened
+    let opened: OpenAnswer
     try {
       opened = await this.#request(signal)
     } catch (error) {
@@ -172,7 +172,7 @@ export class Subscription<T = Record<string, unknown>> {
     throw new ServiceError(response.status, 'Expected a text/event-stream', { code: 'invalid_response' })
   }
 
-  #request(signal: AbortSignal): Promise<Opened> {
+  #request(signal: AbortSignal): Promise<OpenAnswer> {
     signal.throwIfAborted()
     const headers: Record<string, string> = { accept: 'text/event-stream' }
     if (this.#cursor !== undefined) headers['last-event-id'] = this.#cursor

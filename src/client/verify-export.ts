@@ -68,7 +68,7 @@ export async function verifyExport(source: ExportSource, options: VerifyOptions 
   }
 }
 
-interface Waiting {
+interface PendingLine {
   line: ReadLine
   examined: Promise<ExaminedRecord> | undefined
 }
@@ -81,7 +81,7 @@ class Verification {
   readonly #whole: ExportCheck
   readonly #kept: KeptCheckpoint | undefined
   readonly #jobs: JobsLater = webCryptoJobs()
-  readonly #waiting: Waiting[] = []
+  readonly #waiting: PendingLine[] = []
 
   constructor(manifest: Manifest, options: VerifyOptions) {
     this.#manifest = manifest

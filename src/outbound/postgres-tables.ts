@@ -70,10 +70,10 @@ export async function makeTables(client: Client): Promise<void> {
   await client.query(staging)
 }
 
-type TableName = keyof typeof tables
+type SinkTableName = keyof typeof tables
 
-async function missing(client: Client): Promise<TableName[]> {
-  const absent: TableName[] = []
+async function missing(client: Client): Promise<SinkTableName[]> {
+  const absent: SinkTableName[] = []
   for (const name of tableNames) {
     const { rows } = await client.query<{ there: unknown }>('SELECT to_regclass($1) IS NOT NULL AS there', [
       name,
@@ -83,7 +83,7 @@ async function missing(client: Client): Promise<TableName[]> {
   return absent
 }
 
-const tableNames: readonly TableName[] = [
+const tableNames: readonly SinkTableName[] = [
   'strandfast_records',
   'strandfast_dead_letters',
   'strandfast_cursors',

@@ -11,7 +11,7 @@ export interface KeptStrand {
 }
 
 /** The state of a chain between two records, as far as a checkpoint is compared with it. */
-interface Place {
+interface ChainPosition {
   /** Records before, which is the seq of the next. */
   seq: number
   /** Hash of the record before; undefined where there is none. */
@@ -53,7 +53,7 @@ export class KeptCheckpoint {
   }
 
   /** To be called with each place of a chain: before its first record, and after each record. */
-  *follow({ seq, head, key }: Place): Check<void> {
+  *follow({ seq, head, key }: ChainPosition): Check<void> {
     if (this.#note === undefined) return
     const { size } = this.#note
     // A key stays for many records, and is checked once.

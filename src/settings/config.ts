@@ -28,7 +28,7 @@ import {
   type ShownSetting,
   shownSettings,
   type ValueOf,
-  type Values,
+  type SettingValues,
   valuesOf,
 } from './setting.js'
 import * as parsers from './parsers.js'
@@ -205,7 +205,7 @@ export const settings = {
 type Reformed = 'tlsCertFile' | 'tlsKeyFile' | 'masterSeedFile' | 'fronts'
 
 /** The settings of one server, frozen: those of the table, and these. Paths are absolute, address ranges valid. */
-export interface Config extends Omit<Values<typeof settingsBefore & typeof settingsAfter>, Reformed> {
+export interface Config extends Omit<SettingValues<typeof settingsBefore & typeof settingsAfter>, Reformed> {
   /** Absolute paths; absent without TLS. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string }
   /** Threads that take requests. */

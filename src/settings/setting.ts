@@ -32,7 +32,7 @@ export type Environment = Record<string, string | undefined>
 export type ValueOf = <T>(from: Setting<T>) => T
 
 /** What the settings of a table are set to, by their names there; one that has no value is absent. */
-export type Values<Table> = {
+export type SettingValues<Table> = {
   readonly [Name in keyof Table as undefined extends Value<Table[Name]> ? never : Name]: Value<Table[Name]>
 } & {
   readonly [Name in keyof Table as undefined extends Value<Table[Name]> ? Name : never]?: Exclude<
@@ -47,7 +47,7 @@ type Value<Line> = Line extends Setting<infer T> ? T : never
 export function valuesOf<Table extends Readonly<Record<string, Setting<unknown>>>>(
   table: Table,
   value: ValueOf,
-): Values<Table>
+): SettingValues<Table>
 export function valuesOf(table: Readonly<Record<string, Setting<unknown>>>, value: ValueOf): object {
   const values = Object.entries(table).map(([name, line]) => [name, value(line)] as const)
   return Object.fromEntries(values.filter(([, found]) => found !== undefined))

@@ -72,7 +72,7 @@ interface Meta {
  */
 export function beginningFault(path: string): string | undefined {
   return faultIn(path, (file) => {
-    if (file.bytes < (file.meta.lastPage + 1) * file.meta.pageBytes) new Walk(file).all()
+    if (file.bytes < (file.meta.lastPage + 1) * file.meta.pageBytes) new TreeWalk(file).all()
   })
 }
 
@@ -82,7 +82,7 @@ export function beginningFault(path: string): string | undefined {
  * @returns what is wrong with it, or undefined
  */
 export function structureFault(path: string, visitor: Visitor = {}): string | undefined {
-  return faultIn(path, (file) => new Walk(file, visitor).all())
+  return faultIn(path, (file) => new TreeWalk(file, visitor).all())
 }
 
 interface DataFile {
@@ -158,7 +158,7 @@ function readTree(bytes: Buffer, at: number): Tree {
 }
 
 /** Keys that bound a subtree: from `low`, below `high`. */
-interface Bounds {
+interface KeyBounds {
   low?: Buffer | undefined
   high?: Buffer | undefined
 }
@@ -173,7 +173,7 @@ interface Walked {
   values?: Buffer[] | undefined
 }
 
-class Walk {
+class TreeWalk {
   readonly #file: DataFile
   readonly #visitor: Visitor
   readonly #used: Uint8Array
@@ -203,7 +203,7 @@ class Walk {
     }
   }
 
-  #page(walked: Walked, { pageNo, level }: { pageNo: number; level: number }, bounds: Bounds): void {
+  #page(walked: Walked, { pageNo, level }: { pageNo: number; level: number }, bounds: KeyBounds): void {
     const { table, tree, found } = walked
     const page = this.#take(pageNo, 1)
     const leaf = level === tree.depth
@@ -331,7 +331,7 @@ function nodeAt(page: Buffer, from: number, where: string): Node {
 }
 
 /** Whether `key` is at or after the lower bound and before the upper one. */
-function inOrder({ compare }: Walked, { low, high }: Bounds, key: Buffer | undefined): boolean {
+function inOrder({ compare }: Walked, { low, high }: KeyBounds, key: Buffer | undefined): boolean {
   if (key === undefined) return true
   return (low === undefined || compare(key, low) >= 0) && (high === undefined || compare(key, high) < 0)
 }

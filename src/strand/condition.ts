@@ -81,7 +81,7 @@ function preparedOf(owner: object, lists: () => readonly (readonly Condition[])[
 }
 
 /** A body with the places of the fields that conditions name. */
-interface Found {
+interface LocatedBody {
   body: Buffer
   spans: readonly (Span | undefined)[]
   /** Strings that were compared by their order, by the number of their field. */
@@ -90,15 +90,15 @@ interface Found {
 }
 
 /** A prepared condition. `field` is the number of its field. */
-interface Ready {
+interface PreparedCondition {
   field: number
-  holds(found: Found, span: Span | undefined): boolean
+  holds(found: LocatedBody, span: Span | undefined): boolean
 }
 
 /** Lists of conditions, prepared for checking many bodies. */
 class Prepared {
   readonly #fields = new Fields()
-  readonly #lists: readonly (readonly Ready[])[]
+  readonly #lists: readonly (readonly PreparedCondition[])[]
   readonly #conditions: readonly (readonly Condition[])[]
   /** What the conditions of the first list compare with. */
   #types: readonly ComparedType[] | undefined
@@ -138,7 +138,7 @@ class Prepared {
     return span !== undefined && isOther(this.#types[place], kindAt(found.body, span.from)) ? place : false
   }
 
-  #find(body: Uint8Array, effort: Effort): Found {
+  #find(body: Uint8Array, effort: Effort): LocatedBody {
     const buffer = asBuffer(body)
     effort.bytes += buffer.length
     return { body: buffer, spans: this.#fields.find(buffer), strings: new Map(), effort }
@@ -146,7 +146,7 @@ class Prepared {
 }
 
 /** The place of the first condition that does not hold; -1 when all do. */
-function firstFailure(list: readonly Ready[], found: Found): number {
+function firstFailure(list: readonly PreparedCondition[], found: LocatedBody): number {
   return list.findIndex(({ field, holds }) => {
     found.effort.bytes += COMPARISON_BYTES
     return !holds(found, found.spans[field])
@@ -193,14 +193,14 @@ interface Preparing {
   literals: Literals
 }
 
-function readyOf({ op, value }: Condition, preparing: Preparing): Ready {
+function readyOf({ op, value }: Condition, preparing: Preparing): PreparedCondition {
   const { field } = preparing
   if (op === 'exists') return { field, holds: (_found, span) => (span !== undefined) === (value !== false) }
   const holds = comparisonOf(op, value, preparing)
   return { field, holds: (found, span) => span !== undefined && holds(found, span) }
 }
 
-type Compare = (found: Found, span: Span) => boolean
+type Compare = (found: LocatedBody, span: Span) => boolean
 
 /** Operators compare within one JSON type only: 1 is not less than "2", not more and not equal. */
 function comparisonOf(
@@ -250,7 +250,7 @@ function isAmong(list: readonly string[]): Compare {
 }
 
 /** A string that is compared by its order; it is decoded once, however many conditions use it. */
-function stringAt({ body, strings, effort }: Found, { from, to }: Span, field: number): string {
+function stringAt({ body, strings, effort }: LocatedBody, { from, to }: Span, field: number): string {
   const known = strings.get(field)
   if (known !== undefined) return known
   effort.bytes += to - from

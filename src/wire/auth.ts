@@ -386,7 +386,7 @@ export type SessionEnded = Static<typeof SessionEnded>
 documented('SessionEnded', SessionEnded, { ended: { ended: true, sid } })
 
 /** Answer to rotating the key that signs tokens. */
-export const KeyRotated = Type.Object({
+export const SigningKeyRotated = Type.Object({
   kid: Type.String({ description: 'The key that signs from now on' }),
   next_kid: Type.String({ description: 'The key after it, published already' }),
   retired_until_ms: Type.Integer({
@@ -394,4 +394,4 @@ export const KeyRotated = Type.Object({
     description: 'Until when tokens of the key before are taken',
   }),
 })
-export type KeyRotated = Static<typeof KeyRotated>
+export type SigningKeyRotated = Static<typeof SigningKeyRotated>

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import type { Browser } from 'playwright-core'
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { linkPageRoutes } from '../../src/front/routes/link-pages.js'
+import { mailPageRoutes } from '../../src/front/routes/mail-pages.js'
 import { limits } from '../../src/base/limits/limits.js'
 import { tally, tryLogin, usualPassword } from '../support/auth/accounts.js'
 import { ask } from '../support/http/answers.js'
@@ -196,7 +196,7 @@ describe.skipIf(noBrowser)('the pages behind mailed links', () => {
   })
 
   it('are known to this test, all of them', () => {
-    expect(linkPageRoutes.map(({ path }) => path)).toEqual([
+    expect(mailPageRoutes.map(({ path }) => path)).toEqual([
       '/magic-link',
       '/verify-email',
       '/reset-password',

@@ -28,7 +28,7 @@ const folders: Record<string, Exceptions> = {
       health: 'answered by the front',
       docs: 'answered by the front',
       console: 'answered by the front',
-      'link-pages': 'answered by the front',
+      'mail-pages': 'answered by the front',
       whoami: 'answered by the front',
       server: 'answered by the front',
       'strand-export': 'made by workers/reader.ts, behind the commands of proof',

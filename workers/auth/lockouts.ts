@@ -60,7 +60,7 @@ export function countFailure(namespace: NamespaceState, guesser: Guesser): void 
 }
 
 /** What is recorded about a failure. */
-interface Failure {
+interface LoginFailure {
   /** Whether an audit record is due, of `count` failures. */
   due: boolean
   locked: boolean
@@ -71,7 +71,11 @@ interface Failure {
  * Records a failure. An e-mail with an account gets records of its own, about one a minute; failures of e-mails without
  * one are counted together. Either way as much is computed and written.
  */
-function tell(namespace: NamespaceState, { email, user }: Guesser, { due, locked, count }: Failure): void {
+function tell(
+  namespace: NamespaceState,
+  { email, user }: Guesser,
+  { due, locked, count }: LoginFailure,
+): void {
   const counted = user === undefined
   const who = { userId: user?.userId ?? nobodysId, email, outcome: 'failure' } as const
   const failure = { method: 'password', reason: reasonOf(user) } as const

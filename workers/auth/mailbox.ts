@@ -1,5 +1,5 @@
 import type { UserRow } from '../../src/auth/user.js'
-import { dropLinks } from './links.js'
+import { dropLinks } from './mailed-links.js'
 import { dropPasskeys } from './passkeys.js'
 import { endSessions } from './sessions.js'
 import type { NamespaceState } from './namespace-state.js'

@@ -4,9 +4,15 @@ import type { CommandOf, IngestedOutcome } from '../../src/protocol/messages.js'
 import { sayWhere } from '../../src/strand/json-fault.js'
 import type { CommitGroup, Draft } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
-import { ingestRules, Judge, type Duplicate, type ReadLine, type Verdict } from '../shard/ingest-judge.js'
+import {
+  ingestRules,
+  LineJudge,
+  type Duplicate,
+  type ReadLine,
+  type LineDecision,
+} from '../shard/ingest-judge.js'
 import { answeredBefore } from '../shard/idempotent-answers.js'
-import { rawLines, readLine } from '../shard/ingest-reader.js'
+import { rawLines, readLine, type IngestLines } from '../shard/ingest-reader.js'
 import { Tally } from '../shard/ingest-tally.js'
 import { notAllowed } from '../shard/row-access.js'
 import { type Decision, type ShardState, findAgent, type Steps, type Turn } from '../shard/state.js'
@@ -15,8 +21,6 @@ import { eventReused, keepWritten, onceKey } from '../shard/written-once.js'
 import { makeAgent } from './agents.js'
 import { readBareDraft, readEvent, type DraftRules } from './drafts.js'
 import { appendOne, targetAgent } from './records.js'
-
-type IngestChunk = CommandOf<'ingestChunk'>
 
 /** The draft of a record whose body is the request's body. */
 export function readOne(state: ShardState, command: CommandOf<'ingestOne'>): Draft | Refusal {
@@ -84,7 +88,7 @@ function keepOne(
   const { agent, body, event, options, access } = command
   const target = targetAgent(state, { agent, emerge: false, options, ...(access && { access }) }, group)
   if ('code' in target && target.code !== 'agent_not_found') return refusal
-  const chunk: IngestChunk = {
+  const chunk: IngestLines = {
     kind: 'ingestChunk',
     agent,
     chunk: body,
@@ -103,7 +107,7 @@ function keepOne(
 
 /** The lines of a chunk after reading. */
 export interface ReadLines {
-  command: IngestChunk
+  command: IngestLines
   lines: readonly ReadLine[]
 }
 
@@ -114,7 +118,7 @@ const PIECE_LINES = 64
  * Appends the lines of one chunk, piece by piece and turn by turn (docs/adr/0027-turns-of-a-shard.md). The first line
  * of an agent makes it.
  */
-export function* ingestPieces(state: ShardState, command: IngestChunk, turn: Turn): Steps<Decision> {
+export function* ingestPieces(state: ShardState, command: IngestLines, turn: Turn): Steps<Decision> {
   const tally = new Tally()
   const rules = ingestRules(state, command)
   const begun = targetRefusal(state, command, turn.group)
@@ -132,19 +136,19 @@ export function* ingestPieces(state: ShardState, command: IngestChunk, turn: Tur
 }
 
 /** Reads the lines of a chunk turn by turn, and judges them as far as that is possible before they are written. */
-export function* readLines(state: ShardState, command: IngestChunk, turn: Turn): Steps<ReadLines | Refusal> {
+export function* readLines(state: ShardState, command: IngestLines, turn: Turn): Steps<ReadLines | Refusal> {
   const refusal = targetRefusal(state, command, turn.group)
   if (refusal !== undefined) return refusal
   const rules = ingestRules(state, command)
   const lines: ReadLine[] = []
-  let judge = new Judge(state, command, turn.group)
+  let judge = new LineJudge(state, command, turn.group)
   for (const raw of rawLines(command)) {
     const line = readLine(command, raw, rules)
     judge.verdict(line)
     lines.push(line)
     if (!turn.spent()) continue
     yield
-    judge = new Judge(state, command, turn.group)
+    judge = new LineJudge(state, command, turn.group)
   }
   return { command, lines }
 }
@@ -160,7 +164,7 @@ export function* signLines(
 ): Steps<Ahead | undefined> {
   const good: { agent: string; draft: Draft }[] = []
   for (const { command, lines } of reads) {
-    const judge = new Judge(state, command, turn.group)
+    const judge = new LineJudge(state, command, turn.group)
     for (const line of lines) {
       const draft = judge.verdict(line)
       const { agent, kept } = line
@@ -181,7 +185,7 @@ export function stillSigned(
 ): Ahead | undefined {
   if (ahead === undefined || !isGood(state, ahead, group)) return undefined
   const same = reads.every(({ command, lines }) => {
-    const judge = new Judge(state, command, group)
+    const judge = new LineJudge(state, command, group)
     return lines.every((line) => {
       const verdict = judge.verdict(line)
       return isDraft(verdict) ? ahead.records.has(verdict) : !isSigned(ahead, line)
@@ -190,11 +194,11 @@ export function stillSigned(
   return same ? ahead : undefined
 }
 
-function isDraft(verdict: Verdict): verdict is Draft {
+function isDraft(verdict: LineDecision): verdict is Draft {
   return 'body' in verdict
 }
 
-function isGoodLine(verdict: Verdict): boolean {
+function isGoodLine(verdict: LineDecision): boolean {
   return !('code' in verdict)
 }
 
@@ -203,13 +207,13 @@ function isSigned(ahead: Ahead, { draft, kept }: ReadLine): boolean {
 }
 
 /** Whether one bad line keeps all of a chunk from being written. */
-export function isAllOrNone({ mode }: IngestChunk): boolean {
+export function isAllOrNone({ mode }: IngestLines): boolean {
   return mode === 'reject' || mode === 'check'
 }
 
 /** Whether a group finds that every line may be written. */
 export function areAllGood(state: ShardState, { command, lines }: ReadLines, group: CommitGroup): boolean {
-  const judge = new Judge(state, command, group)
+  const judge = new LineJudge(state, command, group)
   return lines.every((line) => isGoodLine(judge.verdict(line)))
 }
 
@@ -224,7 +228,7 @@ export function writeRead(
 }
 
 /** Why none of the lines may be written. */
-function targetRefusal(state: ShardState, command: IngestChunk, group: CommitGroup): Refusal | undefined {
+function targetRefusal(state: ShardState, command: IngestLines, group: CommitGroup): Refusal | undefined {
   const { access, options, agent } = command
   if (options.ifMatch === undefined && (access === undefined || agent === '')) return undefined
   const target = targetAgent(state, { ...command, emerge: false }, group)
@@ -239,7 +243,7 @@ function writeLines(
 ): Refusal | undefined {
   const refusal = tally.written > 0 ? undefined : targetRefusal(state, command, group)
   if (refusal !== undefined) return refusal
-  const judge = new Judge(state, command, group)
+  const judge = new LineJudge(state, command, group)
   const verdicts = lines.map((line) => judge.verdict(line))
   const writes = !isAllOrNone(command) || (command.mode === 'reject' && verdicts.every(isGoodLine))
   // All or none: reserves a reading for every line, and one for the genesis record of an agent that it makes.

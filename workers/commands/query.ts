@@ -13,7 +13,7 @@ import type { StoredRecord } from '../store/tables/record-codec.js'
 import { recordsFrom, seqAtOrAfter } from '../store/tables/records.js'
 
 /** The seqs that a query looks at, both ends included, and the seq as of which it sees the strand. */
-interface Bounds {
+interface SeqBounds {
   lowSeq: number
   highSeq: number
   asOfSeq: number
@@ -65,7 +65,7 @@ function placesOf(mismatched: ReadonlySet<number>): Pick<RowsOutcome, 'mismatche
 function* walk(
   state: ShardState,
   agent: Agent,
-  { fromSeq, order, bounds }: { fromSeq: number; order: 'asc' | 'desc'; bounds: Bounds },
+  { fromSeq, order, bounds }: { fromSeq: number; order: 'asc' | 'desc'; bounds: SeqBounds },
 ): Generator<StoredRecord> {
   if (fromSeq < bounds.lowSeq || fromSeq > bounds.highSeq) return
   for (const record of recordsFrom(state.store.environment, agent.no, { fromSeq, order })) {
@@ -74,7 +74,7 @@ function* walk(
   }
 }
 
-function boundsOf(state: ShardState, agent: Agent, command: CommandOf<'recordQuery'>): Bounds {
+function boundsOf(state: ShardState, agent: Agent, command: CommandOf<'recordQuery'>): SeqBounds {
   const { environment } = state.store
   const lowSeq = command.from === undefined ? 0 : seqAtOrAfter(environment, agent.no, command.from)
   const asOfSeq = asOf(state, agent, command)

@@ -49,7 +49,11 @@ export function readRecord(
 }
 
 /** Appends a draft to its agent, which is made if it may emerge; for users 403 unless a policy allows it. */
-export function appendOne(state: ShardState, write: Target & { draft: Draft }, group: CommitGroup): Decision {
+export function appendOne(
+  state: ShardState,
+  write: WriteTarget & { draft: Draft },
+  group: CommitGroup,
+): Decision {
   const agent = targetAgent(state, write, group)
   if ('code' in agent) return agent
   const grant = grantOf(agent, 'write', write.access)
@@ -135,7 +139,7 @@ export function draftRules(state: ShardState, options: WriteOptions): DraftRules
 }
 
 /** The agent that a write is for. */
-interface Target {
+interface WriteTarget {
   agent: string
   emerge: boolean
   options: WriteOptions
@@ -148,7 +152,7 @@ interface Target {
  * The agent that a write is for: an existing one, or one made by this write; 404, 412. For users it must have a policy
  * for the action, otherwise 403: users make no agents.
  */
-export function targetAgent(state: ShardState, write: Target, group: CommitGroup): Agent | Refusal {
+export function targetAgent(state: ShardState, write: WriteTarget, group: CommitGroup): Agent | Refusal {
   if (isServerAgent(write.agent)) return ownWritesOnly
   const agent = findAgent(state, group, write.agent)
   const isUser = write.access !== undefined

@@ -9,7 +9,7 @@ import { keyPairFromSeed, agentSeed } from '../../src/strand/keys.js'
 import { agentActions } from '../../src/strand/proposal.js'
 import { seal } from '../../src/strand/seal.js'
 import type { CommitGroup } from '../shard/commit-group.js'
-import { Judge } from '../import/judge.js'
+import { ImportJudge } from '../import/judge.js'
 import { CheckedPart, rejectedAt } from '../import/part.js'
 import { effectFault, applyEffect } from '../import/apply.js'
 import { holdProposal, keepProposal, openOf } from '../mutations/pending.js'
@@ -202,13 +202,13 @@ interface Judged {
   part: CheckedPart
   admin: boolean
   /** Absent for a strand that has never taken writes here. */
-  judge: Judge | undefined
+  judge: ImportJudge | undefined
 }
 
 /** The judge of an import onto an existing strand. */
-function judgeOf(state: ShardState, found: Agent | undefined, group: CommitGroup): Judge | undefined {
+function judgeOf(state: ShardState, found: Agent | undefined, group: CommitGroup): ImportJudge | undefined {
   if (found === undefined || found.fresh) return undefined
-  return new Judge(state, { agent: found, zoneStays: isNamespaceAgent(found.name) }, group)
+  return new ImportJudge(state, { agent: found, zoneStays: isNamespaceAgent(found.name) }, group)
 }
 
 /** Whether a strand is that of an auth namespace, which its init makes. */

@@ -34,7 +34,7 @@ export function checkLines(task: ImportCheckTask): ImportChecked {
   const { lines, fault } = parsed(asBuffer(task.lines))
   const until = lines.findLastIndex(({ record }) => record?.sig !== undefined || record === undefined)
   const taken = lines.slice(0, until + 1)
-  const part = new Part(task)
+  const part = new PartCheck(task)
   for (const [place, { record, trailer, blank }] of taken.entries()) {
     if (part.ended && blank === true) continue
     const reason = part.ended ? 'A line follows the trailer' : part.take(record, trailer)
@@ -76,7 +76,7 @@ function parsed(bytes: Buffer): { lines: ParsedLine[]; fault?: string } {
 }
 
 /** The records of one part. */
-class Part {
+class PartCheck {
   /** The trailer came, and the export is complete. */
   ended = false
   readonly #manifest: Manifest

@@ -24,7 +24,7 @@ interface Case {
  * master seed, only a server can have signed. Any other key may be known to somebody, who can sign approvals in
  * anybody's name: then none counts, and nothing that needs them is imported.
  */
-export class Judge {
+export class ImportJudge {
   readonly #state: ShardState
   readonly #case: Case
   readonly #group: CommitGroup

@@ -25,7 +25,7 @@ import type { Agent } from '../store/tables/agent.js'
 import { findEdge } from '../store/tables/edges.js'
 
 /** A mutation of one agent, and who asked for it. */
-export interface Asked<M extends Mutation = Mutation> extends Author {
+export interface MutationRequest<M extends Mutation = Mutation> extends Author {
   agent: Agent
   mutation: M
   /** Seq of the proposal that led to it. */
@@ -41,7 +41,7 @@ export function isOfAgent(mutation: Mutation): mutation is AgentMutation {
 export function obstacle(
   state: ShardState,
   group: CommitGroup,
-  { agent, mutation }: Pick<Asked, 'agent' | 'mutation'>,
+  { agent, mutation }: Pick<MutationRequest, 'agent' | 'mutation'>,
 ): Refusal | undefined {
   if (mutation.action === 'remove_edge') return edgeObstacle(state, group, { agent, mutation })
   if ('target' in mutation) return recordObstacle(recordState(state, group, { agent, mutation }), mutation)
@@ -111,7 +111,7 @@ function recordState(
  * Applies a mutation by a record of its own, which says who asked for it. The caller has checked that nothing prevents
  * it and has reserved the clock reading of its record.
  */
-export function applyMutation(state: ShardState, asked: Asked, group: CommitGroup): PendingRecord {
+export function applyMutation(state: ShardState, asked: MutationRequest, group: CommitGroup): PendingRecord {
   const { agent, mutation } = asked
   if ('target' in mutation) return applyToRecord({ ...asked, mutation }, group)
   switch (mutation.action) {
@@ -150,7 +150,11 @@ export function applyMutation(state: ShardState, asked: Asked, group: CommitGrou
 }
 
 /** The key works from now on, and its age counts from now. */
-function makeApiKey(state: ShardState, asked: Asked<KeyMutation>, group: CommitGroup): PendingRecord {
+function makeApiKey(
+  state: ShardState,
+  asked: MutationRequest<KeyMutation>,
+  group: CommitGroup,
+): PendingRecord {
   const { action: _action, digest, ...about } = asked.mutation
   assert(digest !== undefined, 'the digest of a key is kept until the key is made')
   const { type, body } = apiKeyTold('made', about, authorOf(asked))
@@ -166,7 +170,7 @@ function makeApiKey(state: ShardState, asked: Asked<KeyMutation>, group: CommitG
 
 const recordTypes = { delete: 'sys/tombstone', restore: 'sys/restore', erase: eraseType } as const
 
-function applyToRecord(asked: Asked<RecordMutation>, group: CommitGroup): PendingRecord {
+function applyToRecord(asked: MutationRequest<RecordMutation>, group: CommitGroup): PendingRecord {
   const { agent, mutation } = asked
   const { action, target, targetSeq } = mutation
   const record = append(group, asked, {
@@ -190,7 +194,7 @@ function applyToRecord(asked: Asked<RecordMutation>, group: CommitGroup): Pendin
  */
 function rotateKey(
   state: ShardState,
-  asked: Asked<Extract<AgentMutation, { action: 'rotate_key' }>>,
+  asked: MutationRequest<Extract<AgentMutation, { action: 'rotate_key' }>>,
   group: CommitGroup,
 ): PendingRecord {
   const { agent, mutation } = asked
@@ -215,7 +219,7 @@ function rotateKey(
 
 function append(
   group: CommitGroup,
-  asked: Asked,
+  asked: MutationRequest,
   { type, members }: { type: string; members: Record<string, unknown> },
 ): PendingRecord {
   const body = Buffer.from(canonicalJson({ ...members, ...authorOf(asked) }))
@@ -225,6 +229,6 @@ function append(
 }
 
 /** Who asked, and by which proposal, as the record of a mutation states it. */
-function authorOf({ principal, proposalSeq }: Asked): Record<string, unknown> {
+function authorOf({ principal, proposalSeq }: MutationRequest): Record<string, unknown> {
   return { principal, ...(proposalSeq !== undefined && { proposal_seq: proposalSeq }) }
 }

@@ -15,11 +15,11 @@ import type { CommitGroup } from '../shard/commit-group.js'
 import type { Decision, ShardState } from '../shard/state.js'
 import { proposalTarget, type OpenShare } from '../store/tables/proposals.js'
 import { keepProposal, openAbout, openCount, openShares } from './pending.js'
-import { isOfAgent, type Asked } from './apply.js'
+import { isOfAgent, type MutationRequest } from './apply.js'
 import { end } from './resolve.js'
 
 /** Makes a proposal, and answers with it: 202. Refused as by `makeProposal`. */
-export function propose(state: ShardState, asked: Asked, group: CommitGroup): Decision {
+export function propose(state: ShardState, asked: MutationRequest, group: CommitGroup): Decision {
   const row = makeProposal(state, asked, group)
   if ('code' in row) return row
   const { proposalId: id, effectiveAtMs = null } = proposedAs(row)
@@ -40,7 +40,11 @@ export const recordsToPropose = 2
  * `recordsToPropose` clock readings were reserved. 409 proposal_open if another one is open about the same target, 503
  * overloaded if the agent has too many.
  */
-export function makeProposal(state: ShardState, asked: Asked, group: CommitGroup): ProposalRow | Refusal {
+export function makeProposal(
+  state: ShardState,
+  asked: MutationRequest,
+  group: CommitGroup,
+): ProposalRow | Refusal {
   const { agent, mutation, principal, line } = asked
   const open = openAbout(state, group, { agent, target: proposalTarget({ mutation }) })
   const refusal = placeRefusal(state, asked, { open, group })
@@ -77,7 +81,7 @@ const DAY_MS = 86_400_000
  * proposals to delete or restore it, and no user keeps a key from what it may do; a user supersedes users only, since it
  * could cancel its own proposal afterwards.
  */
-function supersedes({ mutation, ...author }: Asked, open: ProposalRow): boolean {
+function supersedes({ mutation, ...author }: MutationRequest, open: ProposalRow): boolean {
   if (!('target' in mutation)) return false
   const [byUser, ofUser] = [isUser({ line: lineOf(author) }), isUser({ line: open.line ?? open.proposer })]
   if (byUser && !ofUser) return false
@@ -87,7 +91,7 @@ function supersedes({ mutation, ...author }: Asked, open: ProposalRow): boolean 
 
 function placeRefusal(
   state: ShardState,
-  asked: Asked,
+  asked: MutationRequest,
   { open: same, group }: { open: ProposalRow | undefined; group: CommitGroup },
 ): Refusal | undefined {
   const { agent, mutation, ...author } = asked

@@ -5,7 +5,7 @@ import type { Zone } from '../../src/strand/zone.js'
 import type { CommitGroup } from '../shard/commit-group.js'
 import type { PendingRecord } from '../store/write-set.js'
 import type { Decision, ShardState } from '../shard/state.js'
-import { applyMutation, isOfAgent, obstacle, type Asked } from './apply.js'
+import { applyMutation, isOfAgent, obstacle, type MutationRequest } from './apply.js'
 import { propose, recordsToPropose } from './propose.js'
 
 /**
@@ -15,7 +15,7 @@ import { propose, recordsToPropose } from './propose.js'
  */
 export function requestMutation(
   state: ShardState,
-  { done, ...asked }: Asked & { done: (record: PendingRecord) => string },
+  { done, ...asked }: MutationRequest & { done: (record: PendingRecord) => string },
   group: CommitGroup,
 ): Decision {
   const { agent, mutation } = asked

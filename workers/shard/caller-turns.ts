@@ -1,13 +1,13 @@
 /** A list, so that a long queue does not keep what was taken from it. */
-interface Waiting<T> {
+interface QueueEntry<T> {
   item: T
-  next: Waiting<T> | undefined
+  next: QueueEntry<T> | undefined
 }
 
 /** What waits of one caller. */
 interface Queue<T> {
-  first: Waiting<T>
-  last: Waiting<T>
+  first: QueueEntry<T>
+  last: QueueEntry<T>
 }
 
 /**
@@ -26,7 +26,7 @@ export class CallerTurns<T> {
 
   /** @param caller empty for the server itself */
   push(caller: string, item: T): void {
-    const waiting: Waiting<T> = { item, next: undefined }
+    const waiting: QueueEntry<T> = { item, next: undefined }
     const queue = this.#queues.get(caller)
     if (queue === undefined) this.#queues.set(caller, { first: waiting, last: waiting })
     else queue.last = queue.last.next = waiting

@@ -1,6 +1,6 @@
 import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
-import { isKept, type CommandOf, type IngestedOutcome, type Outcome } from '../../src/protocol/messages.js'
+import { isKept, type IngestedOutcome, type Outcome } from '../../src/protocol/messages.js'
 import type { CommitGroup } from './commit-group.js'
 import type { Ahead } from './sign-ahead.js'
 import {
@@ -13,15 +13,13 @@ import {
   writeRead,
   type ReadLines,
 } from '../commands/ingest.js'
-import { linesByAgent } from './ingest-reader.js'
+import { linesByAgent, type IngestLines } from './ingest-reader.js'
 import { answeredBefore, isCheck, keepAnswer, keyedRequest, type KeyedRequest } from './idempotent-answers.js'
 import type { Decision, ShardState, Steps, Turn } from './state.js'
 
-type IngestChunk = CommandOf<'ingestChunk'>
-
 /** The lines of one agent, and their request under the Idempotency-Key. */
-interface Part {
-  chunk: IngestChunk
+interface AgentPart {
+  chunk: IngestLines
   request: KeyedRequest
 }
 
@@ -32,11 +30,11 @@ interface Part {
  */
 export function* ingestKeyed(
   state: ShardState,
-  { command, caller, key }: { command: IngestChunk; caller: string; key: string },
+  { command, caller, key }: { command: IngestLines; caller: string; key: string },
   turn: Turn,
 ): Steps<Decision> {
   const { nameless, byAgent } = yield* linesByAgent(command, turn)
-  const parts: Part[] = []
+  const parts: AgentPart[] = []
   for (const [agent, lines] of byAgent) {
     const chunk = { ...command, ...lines }
     const request = keyedRequest(chunk, { caller, agent, key })
@@ -62,7 +60,7 @@ export function* ingestKeyed(
 }
 
 /** Appends the lines of one chunk in one group, or counts them: all that are good, or all or none, as its mode says. */
-export function* ingestAtOnce(state: ShardState, command: IngestChunk, turn: Turn): Steps<Decision> {
+export function* ingestAtOnce(state: ShardState, command: IngestLines, turn: Turn): Steps<Decision> {
   const read = yield* readLines(state, command, turn)
   if ('code' in read) return read
   const reads = [read]
@@ -72,7 +70,7 @@ export function* ingestAtOnce(state: ShardState, command: IngestChunk, turn: Tur
 }
 
 /** Appends lines and keeps their answer, or finds the answer that was given before. */
-export function* keptOf(state: ShardState, { chunk, request }: Part, turn: Turn): Steps<Decision> {
+export function* keptOf(state: ShardState, { chunk, request }: AgentPart, turn: Turn): Steps<Decision> {
   const before = answeredBefore(state, turn.group, request)
   if (before !== undefined) return before
   const read = yield* readLines(state, chunk, turn)
@@ -84,7 +82,7 @@ export function* keptOf(state: ShardState, { chunk, request }: Part, turn: Turn)
 }
 
 /** Writes an upload all or none, in one group. */
-function* allOrNone(state: ShardState, parts: readonly Part[], turn: Turn): Steps<Decision> {
+function* allOrNone(state: ShardState, parts: readonly AgentPart[], turn: Turn): Steps<Decision> {
   const kept: { request: KeyedRequest; read: ReadLines }[] = []
   const decisions: Decision[] = []
   for (const { chunk, request } of parts) {

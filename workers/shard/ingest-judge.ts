@@ -44,18 +44,18 @@ export interface Duplicate {
 }
 
 /** What to do with a line: a draft to append, a refusal, or nothing because it was written before. */
-export type Verdict = Draft | Refusal | Duplicate
+export type LineDecision = Draft | Refusal | Duplicate
 
 /** What lines of one agent are judged by: what a user's policies grant, or a refusal of all of them. */
-type Standing = Refusal | { grant: Grant | undefined; policies: readonly Policy[] }
+type AgentRules = Refusal | { grant: Grant | undefined; policies: readonly Policy[] }
 
 /** Judges lines by the policies of their agents as one group sees them; a key may write every line. */
-export class Judge {
+export class LineJudge {
   readonly #state: ShardState
   readonly #command: CommandOf<'ingestChunk'>
   readonly #access: UserAccess | undefined
   readonly #group: CommitGroup
-  readonly #found = new Map<string, Standing>()
+  readonly #found = new Map<string, AgentRules>()
   /** Digests of the earlier lines, where each line is written once. */
   readonly #seen = new Map<string, string>()
 
@@ -67,7 +67,7 @@ export class Judge {
   }
 
   /** What to append, or why not. Where refused lines are kept, the record that keeps the line. */
-  verdict(line: ReadLine): Verdict {
+  verdict(line: ReadLine): LineDecision {
     const judged = this.#ownVerdict(line)
     const first = 'code' in judged || line.once === undefined ? 'new' : this.#knows(line.once)
     if (first === 'written') return { onDisk: true }
@@ -124,13 +124,13 @@ export class Judge {
     return line.judged.allowed ? line.draft : notAllowed
   }
 
-  #find(name: string): Standing {
+  #find(name: string): AgentRules {
     const found = this.#standing(name)
     this.#found.set(name, found)
     return found
   }
 
-  #standing(name: string): Standing {
+  #standing(name: string): AgentRules {
     const access = this.#access
     if (access === undefined) return emergeRefusal(this.#state, name, this.#group) ?? everything
     const agent = targetAgent(this.#state, { agent: name, emerge: false, options: {}, access }, this.#group)
@@ -140,4 +140,4 @@ export class Judge {
   }
 }
 
-const everything: Standing = { grant: undefined, policies: [] }
+const everything: AgentRules = { grant: undefined, policies: [] }

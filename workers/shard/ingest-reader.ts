@@ -10,14 +10,15 @@ import type { ReadLine } from './ingest-judge.js'
 import { onceKey } from './written-once.js'
 import type { Steps, Turn } from './state.js'
 
-type IngestChunk = CommandOf<'ingestChunk'>
+/** A chunk of lines that are to be appended. */
+export type IngestLines = CommandOf<'ingestChunk'>
 
 /** Some lines of a chunk, as a chunk of their own. */
-type AgentLines = Required<Pick<IngestChunk, 'chunk' | 'lineNumbers'>>
+type AgentLines = Required<Pick<IngestLines, 'chunk' | 'lineNumbers'>>
 
 /** The lines of a chunk by the agent that they name, and those in which the strict rules find none. */
 export function* linesByAgent(
-  command: IngestChunk,
+  command: IngestLines,
   turn: Turn,
 ): Steps<{ nameless: AgentLines | undefined; byAgent: Map<string, AgentLines> }> {
   const { chunk, lineNumbers = [] } = command
@@ -45,7 +46,7 @@ export function* linesByAgent(
   return { nameless, byAgent }
 }
 
-function nameOf(command: IngestChunk, bytes: Uint8Array): string {
+function nameOf(command: IngestLines, bytes: Uint8Array): string {
   const largeAsText = command.integers === 'text'
   const parsed = readJson(bytes, limits.nestingDepthMax + 1, { largeAsText })
   if ('code' in parsed || !isObject(parsed.value)) return keptWith(command, bytes)
@@ -54,7 +55,7 @@ function nameOf(command: IngestChunk, bytes: Uint8Array): string {
 }
 
 /** The agent that keeps a line which the strict rules refuse: the one that the front thread found in it. */
-function keptWith({ mode }: IngestChunk, bytes: Uint8Array): string {
+function keptWith({ mode }: IngestLines, bytes: Uint8Array): string {
   return mode === 'keep' ? (memberText(asBuffer(bytes), 'agent') ?? '') : ''
 }
 
@@ -67,12 +68,12 @@ interface RawLine {
 }
 
 /** Whether a chunk is one line that the front thread has refused, whatever is in it. */
-export function isOneLine({ refusals, lineNumbers }: IngestChunk): boolean {
+export function isOneLine({ refusals, lineNumbers }: IngestLines): boolean {
   return refusals !== undefined && lineNumbers === undefined
 }
 
 /** The lines of a chunk. Blank ones, which only a chunk for one agent has, are skipped but counted. */
-export function* rawLines(command: IngestChunk): Generator<RawLine> {
+export function* rawLines(command: IngestLines): Generator<RawLine> {
   const { chunk, firstLine, lineNumbers, refusals } = command
   if (isOneLine(command)) {
     yield { line: firstLine, bytes: chunk, refusal: refusals?.[0] }
@@ -90,7 +91,7 @@ export function* rawLines(command: IngestChunk): Generator<RawLine> {
 
 /** Reads a line of one agent, or `{agent, data, type?}` that the front thread sent to the shard of its agent. */
 export function readLine(
-  command: IngestChunk,
+  command: IngestLines,
   { line, bytes, refusal }: RawLine,
   rules: DraftRules,
 ): ReadLine {
@@ -110,7 +111,7 @@ export function readLine(
 }
 
 /** The line with its key, where each line is written once. */
-function onceOf({ once }: IngestChunk, read: ReadLine): ReadLine {
+function onceOf({ once }: IngestLines, read: ReadLine): ReadLine {
   if (once === undefined || 'code' in read.draft) return read
   const key = onceKey(once, read.agent, read.draft)
   return 'code' in key ? { ...read, draft: key } : { ...read, once: key }

@@ -177,7 +177,7 @@ function valuesOf(row: NodeRow): RowValue[] {
   return [node, incarnation, ended, beat, alive, address, formatMax, settingsDigest, owns]
 }
 
-type Found = Omit<NodeRow, 'incarnation' | 'ended' | 'beat' | 'formatMax' | 'settingsDigest'> & {
+type StoredNodeRow = Omit<NodeRow, 'incarnation' | 'ended' | 'beat' | 'formatMax' | 'settingsDigest'> & {
   incarnation: string
   ended: string
   beat: string
@@ -187,7 +187,7 @@ type Found = Omit<NodeRow, 'incarnation' | 'ended' | 'beat' | 'formatMax' | 'set
 }
 
 /** 64-bit numbers are texts, and stay as they are. */
-function storedColumns(found: Found): Parameter[] {
+function storedColumns(found: StoredNodeRow): Parameter[] {
   const { node, incarnation, ended, beat, alive, address, format_max, settings_digest, owns, mac } = found
   const texts = [node, incarnation, ended, beat, alive, address, format_max, settings_digest, owns]
   return [...texts.map(parameterOf), Buffer.from(mac)]
@@ -197,7 +197,7 @@ const isName = textUpTo(limits.clusterNameCharsMax)
 const isAbout = textUpTo(limits.clusterAboutCharsMax)
 
 const areRows = listOf(
-  members<Found>({
+  members<StoredNodeRow>({
     node: isName,
     incarnation: isName,
     ended: isName,
@@ -212,7 +212,7 @@ const areRows = listOf(
 )
 
 /** A node that wrote a segment, and as which incarnation. */
-interface Writer {
+interface SegmentWriter {
   node: string
   incarnation: number
 }
@@ -233,7 +233,7 @@ export class Writers {
   }
 
   /** @param readAtMs when the reading of the rows had ended, of a clock that only goes on */
-  isAlive(writer: Writer, { members }: NodeRows, readAtMs: number): boolean {
+  isAlive(writer: SegmentWriter, { members }: NodeRows, readAtMs: number): boolean {
     const { node, incarnation } = writer
     const name = `${node} ${incarnation}`
     const row = members.find((one) => one.node === node)

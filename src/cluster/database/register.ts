@@ -63,7 +63,7 @@ const LATE = 'the database did not answer in time, as when it waits for its stan
 class MissingRow extends Error {}
 
 /** What a register is made of. */
-interface Parts {
+interface RegisterParts {
   /** Addresses of the servers, one of which takes writes. */
   urls: readonly string[]
   statements: ClusterStatements
@@ -80,10 +80,10 @@ interface Parts {
  * key of one table. One call at a time.
  */
 export class SegmentRegister {
-  readonly #parts: Parts
+  readonly #parts: RegisterParts
   #session: Session | undefined
 
-  constructor(parts: Parts) {
+  constructor(parts: RegisterParts) {
     this.#parts = parts
   }
 

@@ -17,7 +17,7 @@ export interface ShardStanding {
 }
 
 /** How a cluster stands. */
-export interface Standing {
+export interface ClusterState {
   /** Of its tables, indexes and all; 0 where the engine does not say. */
   bytes: number
   /** Undefined where the engine, or the rights of the role, do not show them. */
@@ -28,7 +28,7 @@ export interface Standing {
 const statements = statementsOf(clusterTables)
 
 /** Reads it. @throws Error of the database */
-export async function readStanding(session: Session): Promise<Standing> {
+export async function readStanding(session: Session): Promise<ClusterState> {
   const shards: ShardStanding[] = []
   for (const [shard, segment] of await headsOf(session)) {
     const checkpoints = new CheckpointTable(session, statements, shard)
@@ -54,7 +54,7 @@ async function bytesOf(session: Session): Promise<number> {
   }
 }
 
-async function standbysOf(session: Session): Promise<Standing['standbys']> {
+async function standbysOf(session: Session): Promise<ClusterState['standbys']> {
   try {
     const rows: unknown = await session.rows(statements.standbys)
     return areStandbys(rows) ? rows : undefined

@@ -37,7 +37,7 @@ export interface RestoreRequest {
 const ERA_BYTES = 5
 
 /** Why a restore is not possible. */
-type Refusal = Extract<StoreOutcome, { ok: false }>
+type RestoreFailure = Extract<StoreOutcome, { ok: false }>
 
 /**
  * Makes a data directory from a backup: each file has to be as the manifest says, and every strand of the copy has to
@@ -100,7 +100,7 @@ async function copyFiles(
   { source, dataDir }: { source: string; dataDir: string },
   manifest: BackupManifest,
   { show, signal }: StoreWork,
-): Promise<Refusal | undefined> {
+): Promise<RestoreFailure | undefined> {
   const allBytes = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0)
   let done = 0
   show({ doing: 'copied', unit: 'bytes', state: () => ({ done, total: allBytes }) })
@@ -121,7 +121,7 @@ async function copyFiles(
 }
 
 /** The manifest of a backup that has all files, with the right lengths. */
-function readManifest(source: string): BackupManifest | Refusal {
+function readManifest(source: string): BackupManifest | RestoreFailure {
   const file = join(source, manifestFile)
   try {
     const bytes = readSmall(file, limits.manifestBytesMax)
@@ -138,7 +138,7 @@ function readManifest(source: string): BackupManifest | Refusal {
 }
 
 /** Whether a backup has the files that its manifest names, and the manifest names exactly the necessary ones. */
-function filesFault(source: string, manifest: BackupManifest): Refusal | undefined {
+function filesFault(source: string, manifest: BackupManifest): RestoreFailure | undefined {
   const named = manifest.files.map(({ path }) => path)
   const stores = manifest.shards.map((_shard, number) => storeFile(number))
   const missing = [formatFile, ...stores].find((path) => !named.includes(path))
@@ -167,7 +167,7 @@ function seedFault(
   { masterSeed }: RestoreRequest,
   source: string,
   { files, source: { master_seed_fingerprint: masterSeedFingerprint } }: BackupManifest,
-): Refusal | undefined {
+): RestoreFailure | undefined {
   const kept = files.some(({ path }) => path === seedFile)
   if (masterSeed === undefined && !kept) {
     return usage('The backup holds no master seed: give the one that it was made with by SERVICE_MASTER_SEED')
@@ -186,7 +186,7 @@ function seedFault(
 function readCopiedFormat(
   { source, dataDir }: { source: string; dataDir: string },
   { shards, source: of }: BackupManifest,
-): Format | Refusal {
+): Format | RestoreFailure {
   const format = readFormat(dataDir, restoringFile)
   if (typeof format === 'string') return found(format)
   return format?.shards === shards.length &&
@@ -205,7 +205,7 @@ export function eraAfter(era: number, random: RandomBytes): number {
 }
 
 /** Makes the directory, locks it and removes what an earlier restore has left. */
-function claimTarget(dataDir: string): { made: boolean; release(): void } | Refusal {
+function claimTarget(dataDir: string): { made: boolean; release(): void } | RestoreFailure {
   try {
     const made = makeDirectory(dataDir)
     const distrusted = distrust(dataDir)
@@ -233,7 +233,7 @@ function claimTarget(dataDir: string): { made: boolean; release(): void } | Refu
 }
 
 /** Whether a directory contains anything but what an earlier restore has left. */
-function occupied(dataDir: string): Refusal | undefined {
+function occupied(dataDir: string): RestoreFailure | undefined {
   const whole = existsSync(join(dataDir, formatFile))
   if (!whole && existsSync(join(dataDir, restoringFile))) return undefined
   const name = whole ? formatFile : nameWithin(dataDir, ['lock'])
@@ -242,10 +242,10 @@ function occupied(dataDir: string): Refusal | undefined {
     : usage(`Expected the data directory ${dataDir} to be absent or empty: it holds ${name}`)
 }
 
-function usage(detail: string): Refusal {
+function usage(detail: string): RestoreFailure {
   return { ok: false, because: 'usage', details: [detail] }
 }
 
-function found(detail: string): Refusal {
+function found(detail: string): RestoreFailure {
   return { ok: false, because: 'found', details: [detail] }
 }

@@ -179,7 +179,7 @@ function carryOut(
 }
 
 /** The target of a request (RFC 9112, 3.2). */
-interface Target {
+interface RequestTarget {
   path: string
   query: string
   /** In the absolute form: the authority, which counts in place of the header Host (RFC 9112, 3.2.2). */
@@ -187,7 +187,7 @@ interface Target {
 }
 
 /** The target, or why it is refused: what uWebSockets.js refuses itself, node:http lets through. */
-function targetOf({ url = '', method, httpVersion, headers }: IncomingMessage): Target | NoRequest {
+function targetOf({ url = '', method, httpVersion, headers }: IncomingMessage): RequestTarget | NoRequest {
   if (httpVersion !== '1.1') return 'http_version_not_supported'
   if (headers.host === undefined) return 'malformed_request'
   const [start = '', authority] = url.startsWith('/') ? [] : (/^https?:\/\/([^/?#]+)/i.exec(url) ?? [])
@@ -201,7 +201,7 @@ function targetOf({ url = '', method, httpVersion, headers }: IncomingMessage): 
 
 function headOf(
   { rawHeaders, method = '' }: IncomingMessage,
-  { path, query, authority }: Target,
+  { path, query, authority }: RequestTarget,
   match: Match | undefined,
 ): HttpRequest {
   return {
@@ -220,13 +220,13 @@ function headOf(
 }
 
 /** Where to listen, and whether the port is one of several doors. */
-interface Place {
+interface ListenAddress {
   host: string
   port: number
   reusePort: boolean
 }
 
-function listenOn(server: Server, place: Place): Promise<number | undefined> {
+function listenOn(server: Server, place: ListenAddress): Promise<number | undefined> {
   return new Promise((resolve) => {
     // Later ones are of a connection that the system could not take, and so cannot answer either.
     server.on('error', () => resolve(undefined))

@@ -36,7 +36,7 @@ export interface Admitted extends Placed {
 }
 
 /** The result of admission; an Answer comes from a route that serves while the auth add-on is off. */
-type Verdict = Admitted | Refusal | Answer
+type Admission = Admitted | Refusal | Answer
 
 /**
  * Admits a request to its route, of any kind: checks that the server and the route serve, what the path names, who the
@@ -44,7 +44,7 @@ type Verdict = Admitted | Refusal | Answer
  * @returns 400 validation_failed, 401, 402 license_required, 403, 404, 503 unavailable or 507 storage_full; as a
  * promise where a token has to be verified first
  */
-export function admit(route: Route, placed: Placed, handling: Handling): Verdict | Promise<Verdict> {
+export function admit(route: Route, placed: Placed, handling: Handling): Admission | Promise<Admission> {
   const closed = notServing(route, handling)
   if (closed !== undefined) return closed
   // A route that ends access serves without a license, but tells no more than the others.

@@ -115,7 +115,7 @@ export class ExportSender {
   async #body(exchange: Exchange, { request, caller, located, toSeq, coder }: ExportBody): Promise<void> {
     const { agent, fromSeq } = request
     const send = paceOf(exchange)
-    const pace: Pace = coder === undefined ? send : async (part) => send(await coder.add(part))
+    const pace: PacedWrite = coder === undefined ? send : async (part) => send(await coder.add(part))
     const { strand, headSeq } = located
     const publicKey = keyAt(located, fromSeq)
     const manifest = { agent, strand, publicKey, fromSeq, toSeq, recordCount: headSeq }
@@ -142,7 +142,7 @@ export class ExportSender {
   /** @returns the hash of the last record */
   async #pages(
     exchange: Exchange,
-    range: { located: LocatedOutcome; fromSeq: number; toSeq: number; pace: Pace },
+    range: { located: LocatedOutcome; fromSeq: number; toSeq: number; pace: PacedWrite },
   ): Promise<string> {
     const { shard, agentNo, strand, publicKey, retiredKeys, readable } = range.located
     const task = {
@@ -204,10 +204,10 @@ function keyAt({ publicKey, retiredKeys }: LocatedOutcome, seq: number): string 
 }
 
 /** Writes a part, and resolves when the socket wants more. */
-type Pace = (text: string | Uint8Array) => Promise<void>
+type PacedWrite = (text: string | Uint8Array) => Promise<void>
 
 /** Writes and resolves when the socket wants more; also when the client has gone. */
-function paceOf(exchange: Exchange): Pace {
+function paceOf(exchange: Exchange): PacedWrite {
   let release: (() => void) | undefined
   const go = () => {
     release?.()

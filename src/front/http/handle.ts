@@ -92,7 +92,7 @@ export function handlerOf(
 }
 
 /** A request that is about to be carried out. */
-interface Ready {
+interface ReadyRequest {
   exchange: Exchange
   admitted: Admitted
   /** Empty for routes that take no body, and for those that read it as it arrives. */
@@ -103,7 +103,7 @@ interface Ready {
  * Carries a request out and answers it: the one step in which the kinds of routes differ.
  * @returns a promise that resolves once it is answered, where that can fail on the way
  */
-function act(route: Route, ready: Ready, handling: Handling): void | Promise<void> {
+function act(route: Route, ready: ReadyRequest, handling: Handling): void | Promise<void> {
   const { exchange, admitted, body } = ready
   const { parameters: params, query, principal } = admitted
   const request: RouteRequest = { params, query, headers: admitted.head.headers, body, principal }

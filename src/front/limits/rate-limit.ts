@@ -15,7 +15,7 @@ export interface RateLimitSettings {
 const ROUNDING_MS = 0.01
 
 /** The result of counting a request. */
-export interface Counted {
+export interface CountedRequest {
   /** Milliseconds until the next token; 0 when admitted. */
   waitMs: number
   /** Whole tokens that are left. */
@@ -64,8 +64,8 @@ export class RateLimiter {
   }
 
   /** The same, and what is left then; only if the limit is on. */
-  count(address: string, nowMs: number): Counted {
-    let counted: Counted = { waitMs: 0, remaining: 0 }
+  count(address: string, nowMs: number): CountedRequest {
+    let counted: CountedRequest = { waitMs: 0, remaining: 0 }
     this.#buckets.change(address, nowMs, (found) => {
       // No bucket is worse than empty: after the clock was set back, nobody waits for longer than that.
       const fullAtMs = Math.min(found, nowMs + this.#capacityMs)

@@ -7,7 +7,7 @@ import {
   rateLimitField,
   rateLimitPolicyField,
   retryAfterSecs,
-  type Counted,
+  type CountedRequest,
   type RateLimiter,
 } from './rate-limit.js'
 import type { HttpResponse } from '../door/door.js'
@@ -41,7 +41,7 @@ export interface RateSettings {
 }
 
 /** A limit, with the header that is always the same. */
-interface Told extends NamedLimit {
+interface LimitWithPolicy extends NamedLimit {
   policy: readonly ['RateLimit-Policy', string]
 }
 
@@ -51,8 +51,8 @@ interface Told extends NamedLimit {
  * which a machine in the local network can do as well (docs/OPERATIONS.md, Rate limits).
  */
 export class RateLimits {
-  readonly #global: Told
-  readonly #auth: Told
+  readonly #global: LimitWithPolicy
+  readonly #auth: LimitWithPolicy
   readonly #both: readonly ['RateLimit-Policy', string]
   readonly #exempt: AddressRanges
   readonly #trusted: AddressRanges
@@ -99,23 +99,23 @@ export class RateLimits {
   }
 }
 
-function toldOf(named: NamedLimit): Told {
+function toldOf(named: NamedLimit): LimitWithPolicy {
   return { ...named, policy: ['RateLimit-Policy', rateLimitPolicyField(named.name, named.limit)] }
 }
 
-function counted({ limiter }: Told, key: string, nowMs: number): Counted | undefined {
+function counted({ limiter }: LimitWithPolicy, key: string, nowMs: number): CountedRequest | undefined {
   return limiter.enabled ? limiter.count(key, nowMs) : undefined
 }
 
-function field({ name }: Told, { remaining, waitMs }: Counted): string {
+function field({ name }: LimitWithPolicy, { remaining, waitMs }: CountedRequest): string {
   return rateLimitField(name, remaining, waitMs)
 }
 
-function admitted(told: Told, count: Counted): Rated {
+function admitted(told: LimitWithPolicy, count: CountedRequest): Rated {
   return { headers: [['RateLimit', field(told, count)], told.policy] }
 }
 
-function limited(told: Told, count: Counted): Rated {
+function limited(told: LimitWithPolicy, count: CountedRequest): Rated {
   const refusal = refuse(
     'rate_limited',
     `This address sends more than ${told.limit.ratePerSec} requests a second, try again later`,

@@ -57,7 +57,7 @@ export class SharedTable {
   }
 
   /** Runs `work` while no other thread changes the table, with the place of the key, or where it would be put. */
-  at<Result>(key: string, work: (place: Place) => Result): Result {
+  at<Result>(key: string, work: (place: TableSlot) => Result): Result {
     const digest = hash('sha256', this.#secret + key, 'buffer')
     const low = digest.readInt32LE(0)
     const high = digest.readInt32LE(4) | 1
@@ -79,7 +79,7 @@ export class SharedTable {
     while (Atomics.compareExchange(this.#words, 0, 0, 1) !== 0) Atomics.wait(this.#words, 0, 1, LOCK_WAIT_MS)
   }
 
-  #placeOf(low: number, high: number): Place {
+  #placeOf(low: number, high: number): TableSlot {
     let at = (low >>> 0) % this.#places
     while (!this.#isFree(at) && !this.#has(at, low, high)) at = (at + 1) % this.#places
     const isNew = this.#isFree(at)
@@ -141,7 +141,7 @@ export class SharedTable {
 }
 
 /** The place of one key, valid only while the table is locked and nothing else was changed. */
-export interface Place {
+export interface TableSlot {
   /** Undefined where the table has no such key. */
   value: number | undefined
   /** It has no such key, and no room for it. */
@@ -152,5 +152,5 @@ export interface Place {
    * Looks at so many places for a key that may be dropped, and drops it.
    * @returns the place anew; false where none was found
    */
-  makeRoom(mayDrop: (value: number) => boolean, looks: number): Place | false
+  makeRoom(mayDrop: (value: number) => boolean, looks: number): TableSlot | false
 }

@@ -1,7 +1,7 @@
 import { Histogram, type MetricValueWithName } from 'prom-client'
 
 /** What a histogram shows under some labels. */
-export interface Counted {
+export interface HistogramValue {
   labels: Record<string, string>
   /** Values up to each bound and above the one before; the last one counts the rest. */
   counts: readonly number[]
@@ -20,9 +20,9 @@ interface Configuration {
 /** A histogram whose values are counted elsewhere and read at each scrape: the library's own has to see each value. */
 export class CountedHistogram extends Histogram {
   readonly #about: Configuration
-  readonly #read: () => readonly Counted[]
+  readonly #read: () => readonly HistogramValue[]
 
-  constructor(about: Configuration, read: () => readonly Counted[]) {
+  constructor(about: Configuration, read: () => readonly HistogramValue[]) {
     const { name, help, labelNames, bounds } = about
     super({ name, help, labelNames, buckets: [...bounds], registers: [] })
     this.#about = about
@@ -40,7 +40,7 @@ export class CountedHistogram extends Histogram {
     }
   }
 
-  #valuesOf({ labels, counts, sum }: Counted): MetricValueWithName<string>[] {
+  #valuesOf({ labels, counts, sum }: HistogramValue): MetricValueWithName<string>[] {
     const { name, bounds } = this.#about
     let total = 0
     const buckets = counts.map((count, place) => {

@@ -77,7 +77,7 @@ async function asOf(
   return strandAnswer({ ts, stood, head: stood.head, page }, context)
 }
 
-interface Found {
+interface StrandAtMoment {
   ts: string
   stood: StrandThenOutcome
   head: NonNullable<StrandThenOutcome['head']>
@@ -85,7 +85,7 @@ interface Found {
 }
 
 async function strandAnswer(
-  { ts, stood: { shard, agentNo }, head, page }: Found,
+  { ts, stood: { shard, agentNo }, head, page }: StrandAtMoment,
   context: RouteContext,
 ): Promise<Answer | Refusal> {
   const records = await recordPage(page, context)

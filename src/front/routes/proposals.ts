@@ -42,7 +42,7 @@ const list: HandlerRoute = {
 }
 
 /** What a list asks for. */
-interface Asked {
+interface ListRequest {
   agent?: string
   state?: ProposalState
   limit: number
@@ -53,18 +53,18 @@ interface Asked {
 }
 
 async function listProposals(request: RouteRequest, context: RouteContext): Promise<Answer | Refusal> {
-  const asked = readAsked(request, context)
+  const asked = readListRequest(request, context)
   return 'code' in asked ? asked : page(asked, context)
 }
 
-function readAsked(request: RouteRequest, context: RouteContext): Asked | Refusal {
+function readListRequest(request: RouteRequest, context: RouteContext): ListRequest | Refusal {
   const limit = pageLimit(request)
   if (typeof limit !== 'number') return limit
   const state = stateQuery(request)
   if (typeof state === 'object') return state
   const agent = agentQuery(request)
   if (typeof agent === 'object') return agent
-  const asked: Asked = {
+  const asked: ListRequest = {
     limit,
     keys: isUnlimitedAdmin(request.principal),
     shard: agent === undefined ? 0 : context.shardOf(agent),
@@ -101,7 +101,7 @@ function agentQuery(request: RouteRequest): string | undefined | Refusal {
 }
 
 /** Goes from shard to shard until the page is full, or enough was looked at. */
-async function page(asked: Asked, context: RouteContext): Promise<Answer | Refusal> {
+async function page(asked: ListRequest, context: RouteContext): Promise<Answer | Refusal> {
   const rows: string[] = []
   let { shard, after } = asked
   const lastShard = asked.agent === undefined ? context.shardCount - 1 : shard

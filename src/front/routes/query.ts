@@ -60,12 +60,16 @@ const query: HandlerRoute = {
 }
 
 /** The agent that is queried, and for whom. */
-interface Place {
+interface QueriedAgent {
   agent: string
   access?: UserAccess
 }
 
-async function answerQuery(place: Place, body: unknown, context: RouteContext): Promise<Answer | Refusal> {
+async function answerQuery(
+  place: QueriedAgent,
+  body: unknown,
+  context: RouteContext,
+): Promise<Answer | Refusal> {
   switch (typeOf(body)) {
     case 'latest': {
       const latest = latestBody.value(body)
@@ -94,7 +98,7 @@ function typeOf(body: unknown): unknown {
 }
 
 function rangeQuery(
-  place: Place,
+  place: QueriedAgent,
   body: LatestQuery | TimeRangeQuery,
   order: 'asc' | 'desc',
 ): RecordQuery | Refusal {
@@ -220,7 +224,7 @@ export function joinRows(before: string, rows: readonly Uint8Array[], behind: st
 const comma = Buffer.from(',')
 
 /** `hash` finds one record or none; a deleted one is left out, as everywhere in query results. */
-async function byHash(place: Place, text: string, context: RouteContext): Promise<Answer | Refusal> {
+async function byHash(place: QueriedAgent, text: string, context: RouteContext): Promise<Answer | Refusal> {
   const hash = hashParameter(text, '/hash')
   if (typeof hash !== 'string') return hash
   const outcome = await context.ask(place.agent, { kind: 'recordGet', ...place, hash })

@@ -10,7 +10,7 @@ import { docsRoutes } from './docs.js'
 import { graphRoutes } from './graph.js'
 import { healthRoutes } from './health.js'
 import { ingestRoutes } from './ingest.js'
-import { linkPageRoutes } from './link-pages.js'
+import { mailPageRoutes } from './mail-pages.js'
 import { mutationRoutes } from './mutations.js'
 import { organismRoutes } from './organisms.js'
 import { policyRoutes } from './policies.js'
@@ -64,7 +64,7 @@ export function allRoutes(defaultAgent: string, withConsole = true): readonly Ro
     ...healthRoutes,
     ...docsRoutes,
     ...(withConsole ? consoleRoutes : []),
-    ...linkPageRoutes,
+    ...mailPageRoutes,
   ]
 }
 

@@ -1,7 +1,7 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf, LinkPurpose } from '../../../src/protocol/auth-messages.js'
 import { recordFailure } from '../../auth/failures.js'
-import { putLink, takeLink } from '../../auth/links.js'
+import { putLink, takeLink } from '../../auth/mailed-links.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'

@@ -1,6 +1,6 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
-import { dropLinks, takeLink } from '../../auth/links.js'
+import { dropLinks, takeLink } from '../../auth/mailed-links.js'
 import { clearFailures, guesserOf } from '../../auth/lockouts.js'
 import { proveMailbox } from '../../auth/mailbox.js'
 import { dropPasskeys } from '../../auth/passkeys.js'

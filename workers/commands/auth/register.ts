@@ -1,6 +1,6 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
-import { putLink } from '../../auth/links.js'
+import { putLink } from '../../auth/mailed-links.js'
 import { consumeMailQuota, putMail } from '../../auth/outbox.js'
 import { signIn } from '../../auth/sessions.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'

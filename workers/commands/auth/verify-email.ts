@@ -1,6 +1,6 @@
 import { refuse } from '../../../src/base/errors.js'
 import type { ChangeOf } from '../../../src/protocol/auth-messages.js'
-import { takeLink } from '../../auth/links.js'
+import { takeLink } from '../../auth/mailed-links.js'
 import type { NamespaceState, Changed } from '../../auth/namespace-state.js'
 import { putUser, userByEmail, withoutPassword } from '../../auth/users.js'
 

@@ -1,5 +1,5 @@
 import { refuse } from '../../../base/errors.js'
-import { KeyRotated } from '../../../wire/auth.js'
+import { SigningKeyRotated } from '../../../wire/auth.js'
 import { json } from '../answers.js'
 import type { AuthRouteEntry } from '../auth-route.js'
 import { unexpectedAnswer } from './answers.js'
@@ -10,7 +10,7 @@ const rotate: AuthRouteEntry = {
   path: '/v1/auth/keys/rotate',
   caller: 'admin',
   endsAccess: true,
-  docs: { summary: 'Rotate the key that signs tokens', answers: { 200: KeyRotated } },
+  docs: { summary: 'Rotate the key that signs tokens', answers: { 200: SigningKeyRotated } },
   async handle(request, context) {
     const answer = await context.change(request, { kind: 'keyRotate' })
     if ('code' in answer || answer.kind !== 'keyEpochs') return unexpectedAnswer(answer)

@@ -17,7 +17,7 @@ import type { SignInReason } from '../../../auth/sign-in-failure.js'
 import { refuse, type Refusal, statusOf } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { AuthContext, AuthRequest, AuthRouteEntry } from '../auth-route.js'
-import { plainPage, plainPageHeaders } from '../link-pages.js'
+import { plainPage, plainPageHeaders } from '../mail-pages.js'
 import { faultyParameter } from '../parameters.js'
 import type { Answer, RouteDocs } from '../route.js'
 import { issue, signInFailed, unexpectedAnswer } from './answers.js'
@@ -30,7 +30,7 @@ interface SetUp {
 }
 
 /** Where the results of a sign-in go. */
-interface Target {
+interface ResultTarget {
   redirectUri: string
   mode: RedirectMode
 }
@@ -170,7 +170,7 @@ function setUpOf(
 }
 
 /** Where the results go; 400, and never a redirect, for anywhere that was not allowed. */
-function targetOf({ query }: AuthRequest, { oauth }: AuthContext): Target | Refusal {
+function targetOf({ query }: AuthRequest, { oauth }: AuthContext): ResultTarget | Refusal {
   const url = parseRedirect(query.get('redirect_uri') ?? '')
   if (url === undefined) return notAllowed
   if (!oauth.allowAnyRedirect && !isAllowedRedirect(url, oauth.allowedRedirects)) return notAllowed
@@ -184,7 +184,7 @@ function targetOf({ query }: AuthRequest, { oauth }: AuthContext): Target | Refu
 async function start(
   request: AuthRequest,
   context: AuthContext,
-  { provider, client, callbackUrl, redirectUri, mode }: SetUp & Target,
+  { provider, client, callbackUrl, redirectUri, mode }: SetUp & ResultTarget,
 ): Promise<Answer | Refusal> {
   const { token: state, hash: stateHash } = makeOneTimeToken(context.random)
   const secrets = context.oauth.secretsOf(request.namespace, state)

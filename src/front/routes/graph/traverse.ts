@@ -36,7 +36,7 @@ export async function traverse(
   request: TraversalRequest,
   context: Pick<RouteContext, 'ask'>,
 ): Promise<Traversal | Refusal> {
-  const walk = new Walk(request, context)
+  const walk = new GraphWalk(request, context)
   let frontier = [request.agent]
   for (let depth = 0; depth < request.depth; depth++) {
     const next: string[] = []
@@ -53,7 +53,7 @@ function isNobody(outcome: Outcome): boolean {
   return 'code' in outcome && outcome.code === 'agent_not_found'
 }
 
-class Walk {
+class GraphWalk {
   readonly nodes: Set<string>
   readonly edges: EdgeRow[] = []
   /** A bound is reached, and there is more. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { linkPageRoutes } from '../../src/front/routes/link-pages.js'
+import { mailPageRoutes } from '../../src/front/routes/mail-pages.js'
 import { ask, headOf } from '../support/http/answers.js'
 import { startAuthServer } from '../support/server/auth-server.js'
 import { linkToken, register } from '../support/auth/accounts.js'
@@ -14,7 +14,7 @@ describe('the pages behind mailed links', () => {
 
   afterAll(() => server?.stop())
 
-  it.each(linkPageRoutes.map(({ path }) => path))(
+  it.each(mailPageRoutes.map(({ path }) => path))(
     'serves %s to anyone, out of reach of other sites',
     async (path) => {
       const page = await ask(server, `GET ${path}?token=x`, { key: null })

@@ -8,7 +8,7 @@ import type { NamespaceState } from './namespace-state.js'
 const UNSERVED_MS = 60_000
 
 /** Whom a link is for. */
-export interface LinkOwner {
+export interface MailedLinkOwner {
   email: string
   /** Whether the link can serve anybody; if not, as much is written, but nothing is mailed. */
   served: boolean
@@ -20,7 +20,11 @@ export interface LinkOwner {
  * short while, since as much has to be written.
  * @returns false when the mailbox has been mailed as many links of this purpose as it may
  */
-export function putLink(namespace: NamespaceState, { email, served }: LinkOwner, draft: LinkDraft): boolean {
+export function putLink(
+  namespace: NamespaceState,
+  { email, served }: MailedLinkOwner,
+  draft: LinkDraft,
+): boolean {
   const { purpose: kind, mailToken: token } = draft
   if (token === undefined) {
     keepLink(namespace, email, draft)

@@ -6,7 +6,7 @@ import type { HandlerRoute } from './route.js'
  * the server. Opening one consumes nothing, as mail scanners open links; its button posts the token.
  */
 
-interface LinkPage {
+interface MailPage {
   path: string
   title: string
   button: string
@@ -17,7 +17,7 @@ interface LinkPage {
   password: boolean
 }
 
-const pages: readonly LinkPage[] = [
+const pages: readonly MailPage[] = [
   {
     path: '/magic-link',
     title: 'Sign in',
@@ -82,7 +82,7 @@ form.addEventListener('submit', async (event) => {
 const headers = plainPageHeaders([`script-src ${digestOf(script)}`, "connect-src 'self'"])
 
 /** GET /magic-link, /verify-email and /reset-password (docs/OPERATIONS.md, Signing people in). */
-export const linkPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
+export const mailPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
   const body = render(page)
   return {
     kind: 'handler',
@@ -99,7 +99,7 @@ export const linkPageRoutes: readonly HandlerRoute[] = pages.map((page) => {
   }
 })
 
-function render({ title, button, post, done, password }: LinkPage): string {
+function render({ title, button, post, done, password }: MailPage): string {
   const input =
     '<label>New password<input type="password" autocomplete="new-password" minlength="8" required></label>' +
     '<label><input type="checkbox"> Remove all passkeys of the account too</label>'
