@@ -29,9 +29,31 @@ export function optional<Found>(check: Check<Found>): Check<Found | undefined> {
   return (value): value is Found | undefined => value === undefined || check(value)
 }
 
-/** A value of either shape. */
-export function either<One, Other>(one: Check<One>, other: Check<Other>): Check<One | Other> {
-  return (value): value is One | Other => one(value) || other(value)
+/** A value of one of some shapes. */
+export function anyOf<Found extends readonly unknown[]>(
+  ...checks: { readonly [At in keyof Found]: Check<Found[At]> }
+): Check<Found[number]> {
+  return (value): value is Found[number] => checks.some((check) => check(value))
+}
+
+/** What a check finds: a shape is declared once, as its check. */
+export type Checked<C> = C extends Check<infer Found> ? Found : never
+
+type Fields<Checks> = Flat<
+  {
+    [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? never : Name]: Checked<Checks[Name]>
+  } & {
+    [Name in keyof Checks as undefined extends Checked<Checks[Name]> ? Name : never]?: Checked<Checks[Name]>
+  }
+>
+type Flat<T> = { [Name in keyof T]: T[Name] }
+
+/** An object each of whose members is of its shape, as for `members`; its type follows from the checks. */
+export function fields<Checks extends Readonly<Record<string, Check<unknown>>>>(
+  checks: Checks,
+): Check<Fields<Checks>> {
+  const holds = eachOf(checks)
+  return (value): value is Fields<Checks> => holds(value)
 }
 
 /** An object each of whose members is of its shape; members beyond those are let through. */
@@ -40,8 +62,13 @@ export function members<Found extends object>(checks: {
     ? Check<Found[Name] | undefined>
     : Check<Found[Name]>
 }): Check<Found> {
+  const holds = eachOf(checks)
+  return (value): value is Found => holds(value)
+}
+
+function eachOf(checks: object): (value: unknown) => boolean {
   const all: [string, (value: unknown) => boolean][] = Object.entries(checks)
-  return (value): value is Found => {
+  return (value) => {
     if (typeof value !== 'object' || value === null) return false
     const own = new Map<string, unknown>(Object.entries(value))
     return all.every(([name, check]) => check(own.get(name)))

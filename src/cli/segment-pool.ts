@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
 import { workerEntry } from '../base/worker-entry.js'
 import { limits } from '../base/limits/limits.js'
-import { either, isFlag, isNumber, isText, listOf, members, oneOf, optional } from '../base/shape.js'
+import { anyOf, isFlag, isNumber, isText, listOf, members, oneOf, optional } from '../base/shape.js'
 import type { Segment } from '../proof/node/segment.js'
 import type { ChainTally, Erasure } from '../proof/chain-check.js'
 import type { SegmentResult, WatchedSize } from '../proof/segment-check.js'
@@ -29,7 +29,7 @@ const isAnswer = optional(
     subtrees: listOf(isSubtree),
     watched: listOf(members<WatchedSize>({ size: isNumber, head: isText, subtrees: listOf(isSubtree) })),
     erasures: listOf(
-      either(
+      anyOf(
         members<Extract<Erasure, { kind: 'erased' }>>({ kind: oneOf('erased'), seq: isNumber, hash: isText }),
         members<Extract<Erasure, { kind: 'told' }>>({
           kind: oneOf('told'),

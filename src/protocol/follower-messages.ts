@@ -1,61 +1,71 @@
-import { hasKind, isBytes, isNumber, isText, members, type Check } from '../base/shape.js'
-import type { ShardLine } from './cluster-log-messages.js'
+import {
+  anyOf,
+  type Check,
+  type Checked,
+  fields,
+  isBytes,
+  isFlag,
+  isNumber,
+  isText,
+  oneOf,
+  optional,
+} from '../base/shape.js'
+import { isShardLine } from './cluster-log-messages.js'
 
-/* What the main thread of a node and the thread that follows the logs of shards say to each other. */
+/*
+ * What the main thread of a node and the thread that follows the logs of shards say to each other; each shape is declared by
+ * its check.
+ */
+
+const isMemory: Check<SharedArrayBuffer> = (value) => value instanceof SharedArrayBuffer
 
 /** What that thread is started with. */
-export interface FollowerSettings {
-  masterSeed: Uint8Array
-  /** The cluster's id, 32 hex digits. */
-  cluster: string
-  /** That of the node's lease (lease-memory.ts), and its length. */
-  lease: SharedArrayBuffer
-  leaseMs: number
-}
-
-export const isFollowerSettings: Check<FollowerSettings> = members<FollowerSettings>({
+export const isFollowerSettings = fields({
   masterSeed: isBytes,
+  /** The cluster's id, 32 hex digits. */
   cluster: isText,
-  lease: (value): value is SharedArrayBuffer => value instanceof SharedArrayBuffer,
+  /** That of the node's lease (lease-memory.ts), and its length. */
+  lease: isMemory,
   leaseMs: isNumber,
 })
+export type FollowerSettings = Checked<typeof isFollowerSettings>
 
 /** What it is told. */
-export type FollowerOrder =
+export const isFollowerOrder = anyOf(
   /** Keep a store up to its shard's log. Nobody else has it open. */
-  | { kind: 'follow'; path: string; line: ShardLine }
+  fields({ kind: oneOf('follow'), path: isText, line: isShardLine }),
   /** Close it, for this node to open the shard, or to keep its store no more; answered by `released`. */
-  | { kind: 'release'; shard: number }
+  fields({ kind: oneOf('release'), shard: isNumber }),
   /** Remove a store that nobody has open. */
-  | { kind: 'remove'; path: string }
+  fields({ kind: oneOf('remove'), path: isText }),
   /** Close all of them and end. */
-  | { kind: 'stop' }
-
-export const isFollowerOrder: Check<FollowerOrder> = hasKind
+  fields({ kind: oneOf('stop') }),
+)
+export type FollowerOrder = Checked<typeof isFollowerOrder>
 
 /** What it tells. */
-export type FollowerTold =
+export const isFollowerTold = anyOf(
   /**
    * A store has what its log had so many milliseconds ago, or more, up to a segment; which node wrote that last, whether it has given the
    * shard up, and whether it has not and is alive.
    */
-  | {
-      kind: 'atEnd'
-      shard: number
-      segment: number
-      owner: string
-      incarnation: number
-      isClosed: boolean
-      isOwned: boolean
-      ageMs: number
-    }
+  fields({
+    kind: oneOf('atEnd'),
+    shard: isNumber,
+    segment: isNumber,
+    owner: isText,
+    incarnation: isNumber,
+    isClosed: isFlag,
+    isOwned: isFlag,
+    ageMs: isNumber,
+  }),
   /** A store was made from its log, and the one that was there moved to a place. */
-  | { kind: 'built'; shard: number; place: string | undefined }
+  fields({ kind: oneOf('built'), shard: isNumber, place: optional(isText) }),
   /** A log lacks what this node knows to be durable. */
-  | { kind: 'lost'; shard: number; reason: string }
+  fields({ kind: oneOf('lost'), shard: isNumber, reason: isText }),
   /** A log could not be read, or a store not be written; it is tried again. */
-  | { kind: 'failed'; shard: number; reason: string }
+  fields({ kind: oneOf('failed'), shard: isNumber, reason: isText }),
   /** A store is closed. */
-  | { kind: 'released'; shard: number }
-
-export const isFollowerTold: Check<FollowerTold> = hasKind
+  fields({ kind: oneOf('released'), shard: isNumber }),
+)
+export type FollowerTold = Checked<typeof isFollowerTold>

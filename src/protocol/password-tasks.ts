@@ -1,17 +1,12 @@
-import { isBytes, isFlag, isText, members, optional, type Check } from '../base/shape.js'
+import { type Checked, fields, isBytes, isFlag, isText, optional } from '../base/shape.js'
 import type { TaskAnswers } from './pool-tasks.js'
 
-/** What a password thread of the pool is started with. */
-export interface PasswordSettings {
-  /**
-   * 32 bytes, mixed into every hash: if only the hashes leak, passwords cannot be guessed by them. Never logged, never
-   * stored.
-   */
-  pepper: Uint8Array
-}
-
-/** Whether a value is that. */
-export const isPasswordSettings: Check<PasswordSettings> = members<PasswordSettings>({ pepper: isBytes })
+/**
+ * What a password thread of the pool is started with. `pepper`: 32 bytes, mixed into every hash: if only the hashes leak,
+ * passwords cannot be guessed by them. Never logged, never stored.
+ */
+export const isPasswordSettings = fields({ pepper: isBytes })
+export type PasswordSettings = Checked<typeof isPasswordSettings>
 
 export interface HashTask {
   password: string
@@ -26,11 +21,9 @@ export interface VerifyTask {
   encoded?: string
 }
 
-export interface Verification {
-  matches: boolean
-  /** A new hash of the password that matched, where the stored one has weaker parameters than those in force. */
-  rehashed?: string
-}
+/** `rehashed`: a new hash of the password that matched, where the stored one has weaker parameters than those in force. */
+const isVerification = fields({ matches: isFlag, rehashed: optional(isText) })
+export type Verification = Checked<typeof isVerification>
 
 /** The tasks of a password thread: what each is given, and what it answers. */
 export interface PasswordTasks {
@@ -41,5 +34,5 @@ export interface PasswordTasks {
 /** Checks of the answers. */
 export const passwordAnswers: TaskAnswers<PasswordTasks> = {
   hashPassword: isText,
-  verifyPassword: members<Verification>({ matches: isFlag, rehashed: optional(isText) }),
+  verifyPassword: isVerification,
 }

@@ -1,6 +1,9 @@
 import type { GrantText } from '../auth/grant.js'
 import {
-  either,
+  anyOf,
+  type Check,
+  type Checked,
+  fields,
   isBytes,
   isFlag,
   isNumber,
@@ -8,7 +11,6 @@ import {
   listOf,
   members,
   optional,
-  type Check,
 } from '../base/shape.js'
 import type { ChainPlace } from '../proof/chain-check.js'
 import type { ExportPosition } from '../proof/export-check.js'
@@ -18,12 +20,8 @@ import type { CheckedRecords } from './import-messages.js'
 import { answerOf, type TaskAnswers } from './pool-tasks.js'
 
 /** What a reader thread of the pool is started with. */
-export interface ReaderSettings {
-  dataDir: string
-}
-
-/** Whether a value is that. */
-export const isReaderSettings: Check<ReaderSettings> = members<ReaderSettings>({ dataDir: isText })
+export const isReaderSettings = fields({ dataDir: isText })
+export type ReaderSettings = Checked<typeof isReaderSettings>
 
 /** One page of an export: lines from `fromSeq` to at most `toSeq`, about `bytesMax` bytes of them. */
 export interface ExportPageTask {
@@ -39,14 +37,9 @@ export interface ExportPageTask {
   readable?: GrantText
 }
 
-/** Export lines, each ended by LF; `nextSeq` is where the next page begins. */
-export interface ExportPage {
-  /** Whole lines, UTF-8. */
-  bytes: Uint8Array
-  nextSeq: number
-  /** Hash of the last record in the page. */
-  lastHash: string
-}
+/** Export lines, whole ones in UTF-8, each ended by LF; where the next page begins; and the hash of the last record. */
+const isExportPage = fields({ bytes: isBytes, nextSeq: isNumber, lastHash: isText })
+export type ExportPage = Checked<typeof isExportPage>
 
 /** A tree over the first `size` records of a strand. */
 export interface TreeTask {
@@ -60,10 +53,8 @@ export interface InclusionTask extends TreeTask {
 }
 
 /** The root of a tree, and the sibling hashes that lead to it, hex. */
-export interface InclusionFound {
-  root: string
-  path: string[]
-}
+const isInclusion = fields({ root: isText, path: listOf(isText) })
+export type InclusionFound = Checked<typeof isInclusion>
 
 /** One record of a strand. */
 export interface RecordTask {
@@ -78,11 +69,8 @@ export interface ConsistencyTask extends TreeTask {
 }
 
 /** Tree hashes and roots, hex. */
-export interface ConsistencyFound {
-  path: string[]
-  fromRoot: string
-  toRoot: string
-}
+const isConsistency = fields({ path: listOf(isText), fromRoot: isText, toRoot: isText })
+export type ConsistencyFound = Checked<typeof isConsistency>
 
 /** Whole lines of an export that is imported, after the manifest and the lines that were checked before. */
 export interface ImportCheckTask {
@@ -154,25 +142,21 @@ const isFull: Check<true> = (value) => value === true
 
 /** Checks of the answers. */
 export const readerAnswers: TaskAnswers<ReaderTasks> = {
-  exportPage: members<ExportPage>({ bytes: isBytes, nextSeq: isNumber, lastHash: isText }),
+  exportPage: isExportPage,
   sealEnd: isNumber,
   treeRoot: isText,
-  inclusion: members<InclusionFound>({ root: isText, path: listOf(isText) }),
-  consistency: members<ConsistencyFound>({ path: listOf(isText), fromRoot: isText, toRoot: isText }),
-  importCheck: either(
-    either(
-      members<Extract<ImportStaged, { ended: boolean }>>({
-        position: isPosition,
-        linesTaken: isNumber,
-        bytesTaken: isNumber,
-        ended: isFlag,
-        staged: isFlag,
-      }),
-      members<Extract<ImportStaged, { fault: unknown }>>({
-        fault: members({ line: isNumber, seq: isNumber, reason: isText }),
-      }),
-    ),
-    members<{ full: true }>({ full: isFull }),
+  inclusion: isInclusion,
+  consistency: isConsistency,
+  importCheck: anyOf(
+    members<Extract<ImportStaged, { ended: boolean }>>({
+      position: isPosition,
+      linesTaken: isNumber,
+      bytesTaken: isNumber,
+      ended: isFlag,
+      staged: isFlag,
+    }),
+    fields({ fault: fields({ line: isNumber, seq: isNumber, reason: isText }) }),
+    fields({ full: isFull }),
   ),
 }
 

@@ -1,7 +1,9 @@
-import type { MessagePort } from 'node:worker_threads'
+import { MessagePort } from 'node:worker_threads'
 import type { LockoutPolicy } from '../auth/lockout.js'
 import {
-  hasKind,
+  type Check,
+  type Checked,
+  fields,
   isBytes,
   isFlag,
   isNumber,
@@ -9,37 +11,11 @@ import {
   members,
   oneOf,
   optional,
-  type Check,
 } from '../base/shape.js'
 import type { AuthRules } from './auth-messages.js'
-import { areClusterLines, type ClusterLines } from './cluster-log-messages.js'
+import { areClusterLines } from './cluster-log-messages.js'
 import type { ShardSettings } from './messages.js'
 import type { ProposalRules } from './proposal-messages.js'
-
-/** What the thread of a shard worker is given. */
-export interface ShardWorkerData {
-  settings: ShardSettings
-  /** Memory of its `Heartbeat`. */
-  heartbeat: SharedArrayBuffer
-  /** That of its `ShardMemory`. */
-  shared: SharedArrayBuffer
-  /** To the log of the cluster. */
-  lines?: ClusterLines
-}
-
-/** Has a shard talk to one more front. */
-export interface FrontJoins {
-  kind: 'front'
-  front: number
-  port: MessagePort
-}
-
-/** The first message of a shard's thread: its store is open. */
-export interface ShardReady {
-  kind: 'ready'
-  /** Higher than that of any thread of the shard before: where the owner opened its log, in a cluster. */
-  term: number
-}
 
 /** Has a shard finish what it was sent, close its store and end. */
 export const closeShard = 'close'
@@ -69,16 +45,27 @@ const isSettings = members<ShardSettings>({
   proposals: members<ProposalRules>({ governedAutoApproveSecs: isNumber }),
 })
 
-/** Whether a value is what the thread of a shard worker is given. */
-export const isShardWorkerData: Check<ShardWorkerData> = members<ShardWorkerData>({
+/** What the thread of a shard worker is given. */
+export const isShardWorkerData = fields({
   settings: isSettings,
+  /** Memory of its `Heartbeat`. */
   heartbeat: isMemory,
+  /** That of its `ShardMemory`. */
   shared: isMemory,
+  /** To the log of the cluster. */
   lines: optional(areClusterLines),
 })
+export type ShardWorkerData = Checked<typeof isShardWorkerData>
 
-/** Whether a message to a shard worker is that it talks to one more front. */
-export const isFrontJoins: Check<FrontJoins> = hasKind
+const isPort: Check<MessagePort> = (value) => value instanceof MessagePort
 
-/** Whether a message of a shard worker is its first. */
-export const isShardReady: Check<ShardReady> = hasKind
+/** Has a shard talk to one more front. */
+export const isFrontJoins = fields({ kind: oneOf('front'), front: isNumber, port: isPort })
+export type FrontJoins = Checked<typeof isFrontJoins>
+
+/**
+ * The first message of a shard's thread: its store is open. `term`: higher than that of any thread of the shard before: where
+ * the owner opened its log, in a cluster.
+ */
+export const isShardReady = fields({ kind: oneOf('ready'), term: isNumber })
+export type ShardReady = Checked<typeof isShardReady>

@@ -1,29 +1,20 @@
 import { logLevels } from '../base/log.js'
-import { isNumber, isText, listOf, members, oneOf, type Check } from '../base/shape.js'
+import { type Checked, fields, isNumber, isText, listOf, oneOf } from '../base/shape.js'
 
 /** What the thread of the PostgreSQL sink is started with. */
-export interface SinkSettings {
+export const isSinkSettings = fields({
   /** SERVICE_INGEST_POSTGRES_URL, with its password. */
-  url: string
-  dataDir: string
-  /** How many shards the data directory has. */
-  shards: number
-  /** Shards that do not serve at the start. */
-  paused: number[]
-  /** Identifies the data directory among those that deliver to one database. */
-  store: string
-  logLevel: (typeof logLevels)[number]
-}
-
-/** Whether a value is that. */
-export const isSinkSettings: Check<SinkSettings> = members<SinkSettings>({
   url: isText,
   dataDir: isText,
+  /** How many shards the data directory has. */
   shards: isNumber,
+  /** Shards that do not serve at the start. */
   paused: listOf(isNumber),
+  /** Identifies the data directory among those that deliver to one database. */
   store: isText,
   logLevel: oneOf(...logLevels),
 })
+export type SinkSettings = Checked<typeof isSinkSettings>
 
 /** Figures of the sink since its thread started. */
 export interface SinkFigures {

@@ -1,4 +1,4 @@
-import { isNumber, isText, listOf, members } from '../base/shape.js'
+import { type Checked, fields, isNumber, isText, listOf } from '../base/shape.js'
 import type { TaskAnswers } from './pool-tasks.js'
 
 /*
@@ -20,10 +20,8 @@ export interface CopyTask {
 }
 
 /** What the copy of one shard's store contains. */
-export interface ShardCopy {
-  agents: number
-  records: number
-}
+const isShardCopy = fields({ agents: isNumber, records: isNumber })
+export type ShardCopy = Checked<typeof isShardCopy>
 
 /** One shard's store to be checked. */
 export interface CheckTask {
@@ -34,15 +32,16 @@ export interface CheckTask {
 }
 
 /** The result of checking a store. */
-export interface ShardCheck {
-  agents: number
+const isShardCheck = fields({
+  agents: isNumber,
   /** Genesis records counted. */
-  records: number
+  records: isNumber,
   /** The shard's clock at its last commit, or the zero clock if it has no records. */
-  lastHlc: string
+  lastHlc: isText,
   /** The first `limits.checkFaultsMax` faults; empty for a good store. */
-  faults: string[]
-}
+  faults: listOf(isText),
+})
+export type ShardCheck = Checked<typeof isShardCheck>
 
 /** Stores whose chain heads are hashed to one root. */
 export interface HeadsTask {
@@ -61,13 +60,8 @@ export interface StoreTasks {
 
 /** Checks of the answers. */
 export const storeAnswers: TaskAnswers<StoreTasks> = {
-  copyStores: listOf(members<ShardCopy>({ agents: isNumber, records: isNumber })),
-  checkOne: members<ShardCheck>({
-    agents: isNumber,
-    records: isNumber,
-    lastHlc: isText,
-    faults: listOf(isText),
-  }),
+  copyStores: listOf(isShardCopy),
+  checkOne: isShardCheck,
   rootOfHeads: isText,
 }
 

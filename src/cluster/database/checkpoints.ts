@@ -1,5 +1,5 @@
 import { limits } from '../../base/limits/limits.js'
-import { isText, listOf, members } from '../../base/shape.js'
+import { fields, isText, listOf } from '../../base/shape.js'
 import { isBuffer, type Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
@@ -69,10 +69,10 @@ export class CheckpointTable {
   }
 }
 
-const areStates = listOf(members<{ state: Buffer }>({ state: isBuffer }))
-const areSums = listOf(members<{ bytes: string }>({ bytes: isText }))
+const areStates = listOf(fields({ state: isBuffer }))
+const areSums = listOf(fields({ bytes: isText }))
 const areSegments = listOf(
-  members<{ segment: string | null }>({
+  fields({
     segment: (value): value is string | null => value === null || isText(value),
   }),
 )

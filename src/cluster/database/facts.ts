@@ -1,4 +1,4 @@
-import { isBytes, isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
+import { fields, isBytes, isFlag, isNumber, isText, listOf } from '../../base/shape.js'
 import { hasMac, rowMac, type RowValue } from './row-mac.js'
 import { parameterOf, type Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
@@ -103,22 +103,11 @@ async function otherVersion(
   return areFormats(rows) ? new OtherVersion(rows[0]?.format, clusterFormat) : new OtherVersion()
 }
 
-const areFormats = listOf(members<{ format: number }>({ format: isNumber }))
+const areFormats = listOf(fields({ format: isNumber }))
 
 /** 64-bit numbers come as texts. */
 const areFacts = listOf(
-  members<{
-    format: number
-    cluster_id: string
-    shards: number
-    layout: number
-    seed_fingerprint: string
-    created_at_ms: string
-    token_era: string
-    ready: boolean
-    revision: string
-    mac: Uint8Array
-  }>({
+  fields({
     format: isNumber,
     cluster_id: isText,
     shards: isNumber,

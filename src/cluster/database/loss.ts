@@ -1,4 +1,4 @@
-import { isText, listOf, members } from '../../base/shape.js'
+import { fields, isText, listOf } from '../../base/shape.js'
 import { hashOf } from './standing.js'
 import { DamagedEnd, knownEndPath, readKnownEnd } from './known-end.js'
 import type { Place } from './register.js'
@@ -73,4 +73,4 @@ function nameOf({ number, hash }: Place): string {
   return `${number} (${hash.toString('hex', 0, 8)}…)`
 }
 
-const areLast = listOf(members<{ segment: string; hash: Buffer }>({ segment: isText, hash: isBuffer }))
+const areLast = listOf(fields({ segment: isText, hash: isBuffer }))

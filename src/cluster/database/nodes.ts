@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../base/clock.js'
 import { limits } from '../../base/limits/limits.js'
-import { isBytes, isFlag, isNumber, listOf, members, textUpTo } from '../../base/shape.js'
+import { type Checked, fields, isBytes, isFlag, isNumber, listOf, textUpTo } from '../../base/shape.js'
 import { failureOf } from './trouble.js'
 import { hasMac, rowMac, type RowSecret, type RowValue } from './row-mac.js'
 import { type Parameter, parameterOf, type Session, type Written } from './session.js'
@@ -177,14 +177,7 @@ function valuesOf(row: NodeRow): RowValue[] {
   return [node, incarnation, ended, beat, alive, address, formatMax, settingsDigest, owns]
 }
 
-type StoredNodeRow = Omit<NodeRow, 'incarnation' | 'ended' | 'beat' | 'formatMax' | 'settingsDigest'> & {
-  incarnation: string
-  ended: string
-  beat: string
-  format_max: number
-  settings_digest: string
-  mac: Uint8Array
-}
+type StoredNodeRow = Checked<typeof areRows>[number]
 
 /** 64-bit numbers are texts, and stay as they are. */
 function storedColumns(found: StoredNodeRow): Parameter[] {
@@ -197,7 +190,7 @@ const isName = textUpTo(limits.clusterNameCharsMax)
 const isAbout = textUpTo(limits.clusterAboutCharsMax)
 
 const areRows = listOf(
-  members<StoredNodeRow>({
+  fields({
     node: isName,
     incarnation: isName,
     ended: isName,

@@ -5,7 +5,7 @@ import { examineSessions, openLasting, type ServerFacts } from './server-check.j
 import type { Session } from './session.js'
 import { clusterTables, statementsOf, type ClusterStatements } from './statements.js'
 import { describeTrouble, isUnfit, UnfitServer } from './trouble.js'
-import { isText, listOf, members } from '../../base/shape.js'
+import { fields, isText, listOf } from '../../base/shape.js'
 
 /** What an opening of a cluster goes by. */
 export interface OpeningSettings {
@@ -115,4 +115,4 @@ async function missingRights(session: Session, { rights }: ClusterStatements): P
   return rows.map(({ name, privilege }) => `${privilege} on ${name}`)
 }
 
-const areRights = listOf(members<{ name: string; privilege: string }>({ name: isText, privilege: isText }))
+const areRights = listOf(fields({ name: isText, privilege: isText }))

@@ -1,6 +1,6 @@
 import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
-import { isText, listOf, members } from '../../base/shape.js'
+import { fields, isText, listOf } from '../../base/shape.js'
 import { Session } from './session.js'
 import { UnfitServer } from './trouble.js'
 
@@ -115,5 +115,5 @@ export async function examineSessions(urls: readonly string[]): Promise<void> {
   }
 }
 
-const areValues = listOf(members<{ value: string }>({ value: isText }))
-const areSettings = listOf(members<{ name: string; setting: string }>({ name: isText, setting: isText }))
+const areValues = listOf(fields({ value: isText }))
+const areSettings = listOf(fields({ name: isText, setting: isText }))

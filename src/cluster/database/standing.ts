@@ -1,4 +1,4 @@
-import { isText, listOf, members, isNumber } from '../../base/shape.js'
+import { fields, isNumber, isText, listOf, members } from '../../base/shape.js'
 import { CheckpointTable } from './checkpoints.js'
 import { isBuffer, type Session } from './session.js'
 import { clusterTables, statementsOf, type ClusterStatements } from './statements.js'
@@ -69,8 +69,8 @@ const areHeaders = listOf(
     hash: isBuffer,
   }),
 )
-const areSizes = listOf(members<{ bytes: string }>({ bytes: isText }))
-const areStandbys = listOf(members<{ name: string; state: string }>({ name: isText, state: isText }))
+const areSizes = listOf(fields({ bytes: isText }))
+const areStandbys = listOf(fields({ name: isText, state: isText }))
 
 /** The number of the last segment of each shard, by the shard, all of one moment. */
 export async function headsOf(session: Session): Promise<Map<number, number>> {
@@ -90,5 +90,5 @@ export async function hashOf(
   return rows[0]?.hash
 }
 
-const areHeads = listOf(members<{ shard: number; segment: string }>({ shard: isNumber, segment: isText }))
-const areHashes = listOf(members<{ hash: Buffer }>({ hash: isBuffer }))
+const areHeads = listOf(fields({ shard: isNumber, segment: isText }))
+const areHashes = listOf(fields({ hash: isBuffer }))

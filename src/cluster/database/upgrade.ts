@@ -1,4 +1,4 @@
-import { isFlag, isNumber, isText, listOf, members } from '../../base/shape.js'
+import { fields, isFlag, isNumber, isText, listOf } from '../../base/shape.js'
 import { clusterFormat, type ClusterFacts, makeReady, readFacts } from './facts.js'
 import { headsOf } from './standing.js'
 import type { Session } from './session.js'
@@ -110,16 +110,7 @@ export async function replaceTables(
 
 /** 64-bit numbers come as texts. */
 const areFacts = listOf(
-  members<{
-    format: number
-    cluster_id: string
-    shards: number
-    layout: number
-    seed_fingerprint: string
-    created_at_ms: string
-    token_era: string
-    ready: boolean
-  }>({
+  fields({
     format: isNumber,
     cluster_id: isText,
     shards: isNumber,
@@ -132,7 +123,7 @@ const areFacts = listOf(
 )
 
 const areNodes = listOf(
-  members<{ node: string; incarnation: string; beat: string; alive: boolean; settings_digest: string }>({
+  fields({
     node: isText,
     incarnation: isText,
     beat: isText,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
-  either,
+  anyOf,
   isBytes,
   isFlag,
   isNumber,
@@ -29,7 +29,7 @@ describe('the check of a shape', () => {
     ['a list, even an empty one', listOf(isNumber), [[], {}]],
     ['what may be missing', optional(isText), [undefined, null]],
     ['what may be missing and is there', optional(isText), ['x', 1]],
-    ['either of two', either(isText, isNumber), [1, true]],
+    ['either of two', anyOf(isText, isNumber), [1, true]],
   ])('lets through %s and nothing else', (_, check, [right, wrong]) => {
     expect(check(right)).toBe(true)
     expect(check(wrong)).toBe(false)

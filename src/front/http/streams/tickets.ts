@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { claimsOf } from '../../../auth/jwt.js'
-import type { Namespace } from '../../../auth/namespace.js'
 import type { Clock } from '../../../base/clock.js'
 import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
-import { either, isFlag, isNumber, isText, members, optional } from '../../../base/shape.js'
+import { anyOf, type Checked, fields, isFlag, isNumber, isText, optional } from '../../../base/shape.js'
 import type { Principal, TicketIssuer } from '../../routes/route.js'
 import { principalOf } from '../auth/tokens.js'
 import { Shares } from '../../limits/shares.js'
@@ -42,28 +41,15 @@ export interface TicketFile {
 }
 
 /** A ticket in the file. */
-interface KeptTicket {
+const isKept = fields({
   /** `root`, `open`, or the id of a key; of a user the namespace and the claims of the token. */
-  holder: string | { namespace: Namespace; claims: object }
-  expiresAtMs: number
-  use?: TicketUse | undefined
-  /** Its stream was open: it did not expire then, and has its minute once the server is back. */
-  isOpen: boolean
-}
-
-const isUse = members<TicketUse>({ address: isText, stream: isText })
-const isKept = members<KeptTicket>({
-  holder: either(
-    isText,
-    members<{ namespace: Namespace; claims: object }>({
-      namespace: members<Namespace>({ id: isText, agent: isText }),
-      claims: members<object>({}),
-    }),
-  ),
+  holder: anyOf(isText, fields({ namespace: fields({ id: isText, agent: isText }), claims: fields({}) })),
   expiresAtMs: isNumber,
-  use: optional(isUse),
+  use: optional(fields({ address: isText, stream: isText })),
+  /** Its stream was open: it did not expire then, and has its minute once the server is back. */
   isOpen: isFlag,
 })
+type KeptTicket = Checked<typeof isKept>
 
 /**
  * Stream tickets, in memory, and in a file for the next process. Each lives a minute. Its first use binds it to an address
