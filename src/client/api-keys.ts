@@ -1,4 +1,4 @@
-import { changeCall, readCall } from './collection.js'
+import { changeCall, pagesOf, readCall } from './collection.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
 import type {
   ApiKey,
@@ -33,17 +33,13 @@ export class ApiKeysClient {
   /** One page of keys, by their ids; what they open with is shown when they are made, and never again. */
   list(options: ApiKeyListOptions = {}): Promise<ApiKeyPageResponse> {
     const { limit, cursor } = options
-    return this.#send({ ...readCall('/v1/admin/api-keys', options), query: { limit, cursor } })
+    return this.#send(readCall('/v1/admin/api-keys', options, { limit, cursor }))
   }
 
   /** Every key, page after page. */
   async *listAll(options: Omit<ApiKeyListOptions, 'cursor'> = {}): AsyncGenerator<ApiKey, void> {
-    let cursor: string | undefined
-    do {
-      const page = await this.list({ ...options, cursor })
-      yield* page.api_keys
-      cursor = page.next_cursor ?? undefined
-    } while (cursor !== undefined)
+    const pages = pagesOf((cursor) => this.list({ ...options, cursor }))
+    for await (const page of pages) yield* page.api_keys
   }
 
   /**

@@ -1,5 +1,5 @@
 import { ServiceError } from './errors.js'
-import { type Call, type Transport, newIdempotencyKey, pathSegment } from './http.js'
+import { type Call, type QueryValue, type Transport, newIdempotencyKey, pathSegment } from './http.js'
 import type {
   AgentStatusResponse,
   AsOfResponse,
@@ -153,18 +153,13 @@ export class CollectionHandle<T = Record<string, unknown>> {
     options: QueryAllOptions = {},
   ): AsyncGenerator<NucleotideRecord<T>, void> {
     const warned = new Set<string>()
-    for (let page = await this.query(body, options); ;) {
-      for (const warning of page.warnings ?? []) {
+    const read = (cursor?: string) => this.query(cursor === undefined ? body : { ...body, cursor }, options)
+    for await (const { warnings = [], records } of pagesOf(read)) {
+      for (const warning of warnings) {
         if (!warned.has(warning)) options.onWarning?.(warning)
         warned.add(warning)
       }
-      yield* page.records
-      const cursor = page.next_cursor
-      if (cursor === null) return
-      page = await this.query({ ...body, cursor }, options)
-      if (page.next_cursor === cursor) {
-        throw new ServiceError(200, 'Expected a cursor that moves on', { code: 'invalid_response' })
-      }
+      yield* records
     }
   }
 
@@ -175,10 +170,9 @@ export class CollectionHandle<T = Record<string, unknown>> {
    */
   async asOf(ts: Moment, options: AsOfOptions = {}): Promise<AsOfResponse<T>> {
     const { limit, cursor } = options
-    const answer = await this.#transport.json<BareAsOf<T>>({
-      ...readCall('/v1/strand/as-of', options),
-      query: { ts: momentText(ts), agent: this.name, limit, cursor },
-    })
+    const answer = await this.#transport.json<BareAsOf<T>>(
+      readCall('/v1/strand/as-of', options, { ts: momentText(ts), agent: this.name, limit, cursor }),
+    )
     return { ...answer, records: answer.records.map((record) => shown(record)) }
   }
 
@@ -262,8 +256,23 @@ export class CollectionHandle<T = Record<string, unknown>> {
 }
 
 /** A read of a path. */
-export function readCall(path: string, options: CallOptions): Call {
-  return { method: 'GET', path, repeatable: true, signal: options.signal }
+export function readCall(path: string, options: CallOptions, query: Record<string, QueryValue> = {}): Call {
+  return { method: 'GET', path, query, repeatable: true, signal: options.signal }
+}
+
+/** Reads page after page, until one names no next one. @throws ServiceError for a cursor that does not move on */
+export async function* pagesOf<Page extends { next_cursor?: string | null }>(
+  read: (cursor: string | undefined) => Promise<Page>,
+): AsyncGenerator<Page, void> {
+  let cursor: string | undefined
+  do {
+    const page = await read(cursor)
+    const next = page.next_cursor ?? undefined
+    if (next !== undefined && next === cursor)
+      throw new ServiceError(200, 'Expected a cursor that moves on', { code: 'invalid_response' })
+    yield page
+    cursor = next
+  } while (cursor !== undefined)
 }
 
 /** A POST that changes something, safe to repeat because of its idempotency key. */

@@ -1,5 +1,4 @@
-import { type Bare, changeCall, dated, readCall, momentText } from './collection.js'
-import { ServiceError } from './errors.js'
+import { type Bare, changeCall, dated, momentText, pagesOf, readCall } from './collection.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
 import type {
   CallOptions,
@@ -80,18 +79,24 @@ export class GraphClient {
   /** One page of the edges of an agent. */
   edgePage(agentId: string, options: EdgePageOptions = {}): Promise<EdgePageResponse> {
     const { direction, limit, cursor } = options
-    return this.#send({
-      ...readCall(`${PATH}/edges/${pathSegment(agentId)}`, options),
-      query: { direction, limit, cursor, ...filterOf(options) },
-    })
+    return this.#send(
+      readCall(`${PATH}/edges/${pathSegment(agentId)}`, options, {
+        direction,
+        limit,
+        cursor,
+        ...filterOf(options),
+      }),
+    )
   }
 
   /** What can be reached from an agent over outbound edges; `truncated` if there is more than the service looks at. */
   traverse(agentId: string, options: TraverseOptions = {}): Promise<TraversalResult> {
-    return this.#send({
-      ...readCall(`${PATH}/traverse/${pathSegment(agentId)}`, options),
-      query: { depth: options.depth, ...filterOf(options) },
-    })
+    return this.#send(
+      readCall(`${PATH}/traverse/${pathSegment(agentId)}`, options, {
+        depth: options.depth,
+        ...filterOf(options),
+      }),
+    )
   }
 
   /**
@@ -118,15 +123,8 @@ export class GraphClient {
 
   async #all(agentId: string, options: EdgePageOptions): Promise<GraphEdge[]> {
     const edges: GraphEdge[] = []
-    let cursor: string | undefined
-    do {
-      const page = await this.edgePage(agentId, { ...options, limit: PAGE_ROWS, cursor })
-      edges.push(...page.edges)
-      if (page.next_cursor !== null && page.next_cursor === cursor) {
-        throw new ServiceError(200, 'Expected a cursor that moves on', { code: 'invalid_response' })
-      }
-      cursor = page.next_cursor ?? undefined
-    } while (cursor !== undefined)
+    const read = (cursor?: string) => this.edgePage(agentId, { ...options, limit: PAGE_ROWS, cursor })
+    for await (const page of pagesOf(read)) edges.push(...page.edges)
     return edges
   }
 

@@ -1,4 +1,4 @@
-import { changeCall, readCall } from './collection.js'
+import { changeCall, pagesOf, readCall } from './collection.js'
 import { type Call, type CredentialSource, type Transport, pathSegment } from './http.js'
 import type {
   CallOptions,
@@ -63,16 +63,14 @@ export class OrganismsClient {
   async list(options: CallOptions = {}): Promise<OrganismListResponse> {
     const organisms: OrganismListResponse['organisms'] = []
     let total = 0
-    let cursor: string | undefined
-    do {
-      const page = await this.#send<OrganismListResponse & { next_cursor: string | null }>({
-        ...readCall('/v1/organisms', options),
-        query: { limit: PAGE_ROWS, cursor },
-      })
+    const read = (cursor?: string) =>
+      this.#send<OrganismListResponse & { next_cursor: string | null }>(
+        readCall('/v1/organisms', options, { limit: PAGE_ROWS, cursor }),
+      )
+    for await (const page of pagesOf(read)) {
       organisms.push(...page.organisms)
       total = page.total
-      cursor = page.next_cursor ?? undefined
-    } while (cursor !== undefined)
+    }
     return { organisms, total }
   }
 

@@ -1,4 +1,4 @@
-import { changeCall, readCall } from './collection.js'
+import { changeCall, pagesOf, readCall } from './collection.js'
 import { type Transport, pathSegment } from './http.js'
 import type { CallOptions, ChangeOptions, Proposal, ProposalPage, ProposalState } from './types.js'
 
@@ -28,20 +28,13 @@ export class ProposalsClient {
   /** One page of proposals, by agent in the order they were made. */
   list(options: ProposalListOptions = {}): Promise<ProposalPage> {
     const { agent, state, limit, cursor } = options
-    return this.#transport.json({
-      ...readCall('/v1/proposals', options),
-      query: { agent, state, limit, cursor },
-    })
+    return this.#transport.json(readCall('/v1/proposals', options, { agent, state, limit, cursor }))
   }
 
   /** Every matching proposal, page after page. */
   async *listAll(options: Omit<ProposalListOptions, 'cursor'> = {}): AsyncGenerator<Proposal, void> {
-    let cursor: string | undefined
-    do {
-      const page = await this.list({ ...options, cursor })
-      yield* page.proposals
-      cursor = page.next_cursor ?? undefined
-    } while (cursor !== undefined)
+    const pages = pagesOf((cursor) => this.list({ ...options, cursor }))
+    for await (const page of pages) yield* page.proposals
   }
 
   /**

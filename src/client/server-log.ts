@@ -40,10 +40,7 @@ export class LogClient {
 
   /** Proof that the log only grew since it had `from` records (RFC 6962 consistency proof). */
   consistency(from: number, options: ConsistencyOptions = {}): Promise<LogConsistencyResponse> {
-    return this.#transport.json({
-      ...readCall('/v1/log/consistency', options),
-      query: { from, to: options.to },
-    })
+    return this.#transport.json(readCall('/v1/log/consistency', options, { from, to: options.to }))
   }
 
   /**
@@ -52,7 +49,7 @@ export class LogClient {
    * not name it yet
    */
   proof(agent: string, options: LogProofOptions = {}): Promise<LoggedHeadResponse> {
-    return this.#transport.json({ ...readCall('/v1/log/proof', options), query: { agent, at: options.at } })
+    return this.#transport.json(readCall('/v1/log/proof', options, { agent, at: options.at }))
   }
 }
 

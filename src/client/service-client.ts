@@ -3,7 +3,7 @@ import { ApiKeysClient } from './api-keys.js'
 import { AuthClient, fixedSource, refreshCall } from './auth.js'
 import { SessionKeeper } from './auth-session.js'
 import { type Timing, systemTiming } from './backoff.js'
-import { type Bare, CollectionHandle, changeCall, dated, readCall } from './collection.js'
+import { type Bare, CollectionHandle, changeCall, dated, pagesOf, readCall } from './collection.js'
 import { NetworkError } from './errors.js'
 import { GraphClient } from './graph.js'
 import { Transport, pathSegment } from './http.js'
@@ -199,10 +199,7 @@ export class ServiceClient {
    * `admin:*`.
    */
   metrics(options: MetricsOptions = {}): Promise<MetricsResponse> {
-    return this.#transport.json({
-      ...readCall('/v1/metrics', options),
-      query: { names: options.names?.join(',') },
-    })
+    return this.#transport.json(readCall('/v1/metrics', options, { names: options.names?.join(',') }))
   }
 
   /**
@@ -252,17 +249,18 @@ export class ServiceClient {
     const wanted = options.limit ?? Infinity
     const agents: string[] = []
     let total = 0
-    let cursor: string | undefined
-    do {
+    const read = (cursor?: string) => {
       const limit = Math.min(LIST_PAGE_NAMES, wanted - agents.length)
-      const page = await this.#transport.json<AgentListResponse & { next_cursor?: string | null }>({
-        ...readCall('/v1/agents', options),
-        query: { limit, cursor, prefix: options.prefix },
-      })
+      const query = { limit, cursor, prefix: options.prefix }
+      return this.#transport.json<AgentListResponse & { next_cursor?: string | null }>(
+        readCall('/v1/agents', options, query),
+      )
+    }
+    for await (const page of pagesOf(read)) {
       agents.push(...page.agents)
       total = page.total
-      cursor = page.next_cursor ?? undefined
-    } while (cursor !== undefined && agents.length < wanted)
+      if (agents.length >= wanted) break
+    }
     return { agents, total }
   }
 
@@ -272,10 +270,9 @@ export class ServiceClient {
    */
   async agentStatuses(options: AgentStatusesOptions = {}): Promise<AgentStatusPage> {
     const { prefix, cursor, limit } = options
-    const page = await this.#transport.json<BareStatusPage>({
-      ...readCall('/v1/agents', options),
-      query: { include: 'status', prefix, cursor, limit },
-    })
+    const page = await this.#transport.json<BareStatusPage>(
+      readCall('/v1/agents', options, { include: 'status', prefix, cursor, limit }),
+    )
     return { ...page, statuses: page.statuses.map((status) => dated(status)) }
   }
 
@@ -319,12 +316,11 @@ export class ServiceClient {
   /** A strand as signed NDJSON, streamed; `verify` checks it. The time limit ends with its first bytes. */
   async exportStrand(options: ExportOptions = {}): Promise<ReadableStream<Uint8Array>> {
     const { response } = await this.#transport.open({
-      ...readCall('/v1/strand/export', options),
-      query: {
+      ...readCall('/v1/strand/export', options, {
         agent: options.agent ?? this.#defaultAgent,
         from_seq: options.fromSeq,
         to_seq: options.toSeq,
-      },
+      }),
       headers: { accept: 'application/x-ndjson' },
     })
     if (!response.body) throw new NetworkError('Expected an answer with a body', { code: 'invalid_response' })
@@ -343,23 +339,19 @@ export class ServiceClient {
   /** The agent's checkpoint, a C2SP tlog-checkpoint signed note. */
   checkpoint(agent: string = this.#defaultAgent, options: CallOptions = {}): Promise<string> {
     return this.#transport.text({
-      ...readCall('/v1/strand/checkpoint', options),
-      query: { agent },
+      ...readCall('/v1/strand/checkpoint', options, { agent }),
       headers: { accept: 'text/plain' },
     })
   }
 
   /** Proof that a record is in the agent's strand (RFC 6962 inclusion proof). */
   proof(agent: string, hash: string, options: CallOptions = {}): Promise<ProofResponse> {
-    return this.#transport.json({ ...readCall('/v1/strand/proof', options), query: { agent, hash } })
+    return this.#transport.json(readCall('/v1/strand/proof', options, { agent, hash }))
   }
 
   /** Proof that the agent's strand has only grown since it had `from` records, which `verifyConsistency` checks. */
   consistency(agent: string, from: number, options: ConsistencyOptions = {}): Promise<ConsistencyResponse> {
-    return this.#transport.json({
-      ...readCall('/v1/strand/consistency', options),
-      query: { agent, from, to: options.to },
-    })
+    return this.#transport.json(readCall('/v1/strand/consistency', options, { agent, from, to: options.to }))
   }
 }
 

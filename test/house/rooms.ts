@@ -79,7 +79,7 @@ export const rooms: Record<string, string> = {
   'src/console/parts': `${browser} src/console/*`,
   'src/console/shell': `${browser} src/console/* src/console/parts`,
   ...Object.fromEntries(pages.map((name) => [`src/console/${name}`, page])),
-  'src/cli': `${lib} src/main src/settings src/client src/data src/cluster src/dispatch/pools src/front/door workers`,
+  'src/cli': `${lib} src/main src/settings src/client src/data src/store-files src/cluster src/dispatch/pools src/front/door workers`,
 
   // The entries of threads. The front's carries out requests; those of sink and cluster log talk to PostgreSQL.
   workers: `${lib} src/cluster/database src/outbound src/server workers`,

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { unreachable } from '../../src/base/assert.js'
 import type { Refusal } from '../../src/base/errors.js'
 import { limits } from '../../src/base/limits/limits.js'
 import type { Command, CommandOf, Outcome, StoreFlush, StoreGoOn } from '../../src/protocol/messages.js'
@@ -181,63 +180,45 @@ function contentOf(draft: Draft | Refusal): string | undefined {
   return content.digest('base64')
 }
 
+/** The decision of each kind of write; a new kind that has none does not compile. */
+const writers: { [Kind in ShortWrite['kind']]: Writer<Extract<ShortWrite, { kind: Kind }>> } = {
+  recordAppend: (state, command, group) =>
+    recordAppend(state, { command, draft: readRecord(state, command) }, group),
+  ingestOne: (state, command, group) => ingestOne(state, { command, draft: readOne(state, command) }, group),
+  recordMutate,
+  agentCreate,
+  policiesSet,
+  agentZoneSet,
+  agentKeyRotate,
+  proposalDecide,
+  proposalsSweep,
+  authorsEnd,
+  edgeAdd,
+  edgeRemove,
+  strandImport,
+  strandImportEnd,
+  keyClaim,
+  requestClaim,
+  organismCreate,
+  apiKeyCreate,
+  apiKeyDelete,
+  apiKeysUsed,
+  auditOpen: (state, _command, group) => auditOpen(state, group),
+  auditAppend,
+  authChange,
+  mailSettle,
+  logOpen,
+  logAppend,
+}
+
+type Writer<Command> = (state: ShardState, command: Command, group: CommitGroup) => Decision
+
 function write(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
-  switch (command.kind) {
-    case 'recordAppend':
-      return recordAppend(state, { command, draft: readRecord(state, command) }, group)
-    case 'ingestOne':
-      return ingestOne(state, { command, draft: readOne(state, command) }, group)
-    case 'recordMutate':
-      return recordMutate(state, command, group)
-    case 'agentCreate':
-      return agentCreate(state, command, group)
-    case 'policiesSet':
-      return policiesSet(state, command, group)
-    case 'agentZoneSet':
-      return agentZoneSet(state, command, group)
-    case 'agentKeyRotate':
-      return agentKeyRotate(state, command, group)
-    case 'proposalDecide':
-      return proposalDecide(state, command, group)
-    case 'proposalsSweep':
-      return proposalsSweep(state, command, group)
-    case 'authorsEnd':
-      return authorsEnd(state, command, group)
-    case 'edgeAdd':
-      return edgeAdd(state, command, group)
-    case 'edgeRemove':
-      return edgeRemove(state, command, group)
-    case 'strandImport':
-      return strandImport(state, command, group)
-    case 'strandImportEnd':
-      return strandImportEnd(state, command, group)
-    case 'keyClaim':
-      return keyClaim(state, command, group)
-    case 'requestClaim':
-      return requestClaim(state)
-    case 'organismCreate':
-      return organismCreate(state, command, group)
-    case 'apiKeyCreate':
-      return apiKeyCreate(state, command, group)
-    case 'apiKeyDelete':
-      return apiKeyDelete(state, command, group)
-    case 'apiKeysUsed':
-      return apiKeysUsed(state, command, group)
-    case 'auditOpen':
-      return auditOpen(state, group)
-    case 'auditAppend':
-      return auditAppend(state, command, group)
-    case 'authChange':
-      return authChange(state, command, group)
-    case 'mailSettle':
-      return mailSettle(state, command, group)
-    case 'logOpen':
-      return logOpen(state, command, group)
-    case 'logAppend':
-      return logAppend(state, command, group)
-    default:
-      return unreachable(command)
-  }
+  return writerOf(command.kind)(state, command, group)
+}
+
+function writerOf<Kind extends ShortWrite['kind']>(kind: Kind): Writer<Extract<ShortWrite, { kind: Kind }>> {
+  return writers[kind]
 }
 
 /** Claims an Idempotency-Key: only the digest of the request counts. What is drawn is kept with the answer. */
@@ -248,64 +229,45 @@ function requestClaim(state: ShardState): Decision {
 
 const DRAWN_BYTES = 12
 
+/** The answer of each kind of read. */
+const readers: { [Kind in Read['kind']]: Reader<Extract<Read, { kind: Kind }>> } = {
+  recordGet,
+  recordQuery,
+  edgeList,
+  strandThen,
+  agentHead,
+  agentStatus,
+  policiesGet,
+  proposalList,
+  proposalAuthors,
+  organismGet,
+  organismList,
+  agentList,
+  streamPage,
+  logPage,
+  watch,
+  strandLocate,
+  checkpointSign,
+  apiKeyList,
+  authLookup,
+  revocationsList,
+  mailDue,
+  headsMoved,
+  headsAll,
+  headsHold,
+  logTold,
+  logFind,
+}
+
+type Reader<Command> = (state: ShardState, command: Command) => Outcome
+
 /** Answers a read. */
 export function read(state: ShardState, command: Read): Outcome {
-  switch (command.kind) {
-    case 'recordGet':
-      return recordGet(state, command)
-    case 'recordQuery':
-      return recordQuery(state, command)
-    case 'edgeList':
-      return edgeList(state, command)
-    case 'strandThen':
-      return strandThen(state, command)
-    case 'agentHead':
-      return agentHead(state, command)
-    case 'agentStatus':
-      return agentStatus(state, command)
-    case 'policiesGet':
-      return policiesGet(state, command)
-    case 'proposalList':
-      return proposalList(state, command)
-    case 'proposalAuthors':
-      return proposalAuthors(state, command)
-    case 'organismGet':
-      return organismGet(state, command)
-    case 'organismList':
-      return organismList(state, command)
-    case 'agentList':
-      return agentList(state, command)
-    case 'streamPage':
-      return streamPage(state, command)
-    case 'logPage':
-      return logPage(state, command)
-    case 'watch':
-      return watch(state, command)
-    case 'strandLocate':
-      return strandLocate(state, command)
-    case 'checkpointSign':
-      return checkpointSign(state, command)
-    case 'apiKeyList':
-      return apiKeyList(state, command)
-    case 'authLookup':
-      return authLookup(state, command)
-    case 'revocationsList':
-      return revocationsList(state)
-    case 'mailDue':
-      return mailDue(state, command)
-    case 'headsMoved':
-      return headsMoved(state, command)
-    case 'headsAll':
-      return headsAll(state, command)
-    case 'headsHold':
-      return headsHold(state, command)
-    case 'logTold':
-      return logTold(state, command)
-    case 'logFind':
-      return logFind(state, command)
-    default:
-      return unreachable(command)
-  }
+  return readerOf(command.kind)(state, command)
+}
+
+function readerOf<Kind extends Read['kind']>(kind: Kind): Reader<Extract<Read, { kind: Kind }>> {
+  return readers[kind]
 }
 
 /** A command with the number that its outcome carries. */

@@ -1,10 +1,11 @@
-import { unreachable } from '../../../src/base/assert.js'
 import type {
   AuthChange,
   AuthOutcome,
-  Change,
   AuthLookup,
+  Change,
+  ChangeOf,
   Lookup,
+  LookupOf,
 } from '../../../src/protocol/auth-messages.js'
 import { NamespaceState, type Changed } from '../../auth/namespace-state.js'
 import { tellTogether } from '../../auth/strangers.js'
@@ -46,7 +47,7 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
   const namespace = NamespaceState.of(state, command, group)
   if ('code' in namespace) return namespace
   tellTogether(namespace)
-  const changed = change(namespace, asked)
+  const changed = decisionOf(asked.kind)(namespace, asked)
   if ('code' in changed) return changed
   const outcome: AuthOutcome = {
     kind: 'auth',
@@ -57,74 +58,51 @@ export function authChange(state: ShardState, command: AuthChange, group: Commit
   return () => outcome
 }
 
-/** A change of an existing namespace. */
-function change(namespace: NamespaceState, change: Exclude<Change, { kind: 'namespaceInit' }>): Changed {
-  switch (change.kind) {
-    case 'register':
-      return register(namespace, change)
-    case 'loginSucceeded':
-      return loginSucceeded(namespace, change)
-    case 'loginFailed':
-      return loginFailed(namespace, change)
-    case 'signInFailed':
-      return signInFailed(namespace, change)
-    case 'refresh':
-      return refresh(namespace, change)
-    case 'logout':
-      return logout(namespace, change)
-    case 'sessionEnd':
-      return sessionEnd(namespace, change)
-    case 'revoke':
-      return revoke(namespace, change)
-    case 'userMetadata':
-      return userMetadata(namespace, change)
-    case 'appMetadata':
-      return appMetadata(namespace, change)
-    case 'userDelete':
-      return userDelete(namespace, change)
-    case 'userUnlock':
-      return userUnlock(namespace, change)
-    case 'userLogout':
-      return userLogout(namespace, change)
-    case 'linkSend':
-      return linkSend(namespace, change)
-    case 'magicLinkVerify':
-      return magicLinkVerify(namespace, change)
-    case 'emailVerify':
-      return emailVerify(namespace, change)
-    case 'passwordReset':
-      return passwordReset(namespace, change)
-    case 'passwordChange':
-      return passwordChange(namespace, change)
-    case 'passkeyRegistration':
-      return passkeyRegistration(namespace, change)
-    case 'passkeyAuthentication':
-      return passkeyAuthentication(namespace, change)
-    case 'passkeySessionTake':
-      return passkeySessionTake(namespace, change)
-    case 'passkeyRegister':
-      return passkeyRegister(namespace, change)
-    case 'passkeyLogin':
-      return passkeyLogin(namespace, change)
-    case 'passkeyRemove':
-      return passkeyRemove(namespace, change)
-    case 'keyRotate':
-      return keyRotate(namespace)
-    case 'oauthStart':
-      return oauthStart(namespace, change)
-    case 'oauthReturn':
-      return oauthReturn(namespace, change)
-    case 'oauthLogin':
-      return oauthLogin(namespace, change)
-    default:
-      return unreachable(change)
-  }
+/** The decision of each kind of change of an existing namespace. */
+const changes: { [Kind in ChangeOfExisting]: Decide<ChangeOf<Kind>> } = {
+  register,
+  loginSucceeded,
+  loginFailed,
+  signInFailed,
+  refresh,
+  logout,
+  sessionEnd,
+  revoke,
+  userMetadata,
+  appMetadata,
+  userDelete,
+  userUnlock,
+  userLogout,
+  linkSend,
+  magicLinkVerify,
+  emailVerify,
+  passwordReset,
+  passwordChange,
+  passkeyRegistration,
+  passkeyAuthentication,
+  passkeySessionTake,
+  passkeyRegister,
+  passkeyLogin,
+  passkeyRemove,
+  keyRotate,
+  oauthStart,
+  oauthReturn,
+  oauthLogin,
+}
+
+type ChangeOfExisting = Exclude<Change['kind'], 'namespaceInit'>
+type Decide<Asked> = (namespace: NamespaceState, change: Asked) => Changed
+
+function decisionOf<Kind extends ChangeOfExisting>(kind: Kind): Decide<ChangeOf<Kind>> {
+  return changes[kind]
 }
 
 /** Answers one lookup in an auth namespace; 404 when it does not exist. */
 export function authLookup(state: ShardState, command: AuthLookup): Outcome {
   const namespace = NamespaceState.toRead(state, command)
-  return 'code' in namespace ? namespace : { kind: 'auth', answer: look(namespace, command.lookup) }
+  return 'code' in namespace
+    ? namespace
+    : { kind: 'auth', answer: answerOf(command.lookup.kind)(namespace, command.lookup) }
 }
 
 /** The revocations that are still kept, of all namespaces of the shard. */
@@ -132,25 +110,23 @@ export function revocationsList(state: ShardState): Outcome {
   return { kind: 'revocations', rows: state.store.auth.ended(state.clock()) }
 }
 
-function look(namespace: NamespaceState, lookup: Lookup): AuthOutcome['answer'] {
-  switch (lookup.kind) {
-    case 'loginState':
-      return loginState(namespace, lookup)
-    case 'user':
-      return userOf(namespace, lookup)
-    case 'users':
-      return userList(namespace, lookup)
-    case 'sessions':
-      return sessionList(namespace, lookup)
-    case 'userSessions':
-      return userSessionList(namespace, lookup)
-    case 'link':
-      return { kind: 'link', usable: findLink(namespace, lookup.hash, lookup.purpose) !== undefined }
-    case 'passkeys':
-      return passkeyList(namespace, lookup)
-    case 'keyEpochs':
-      return keyEpochs(namespace)
-    default:
-      return unreachable(lookup)
-  }
+/** The answer to each kind of lookup. */
+const lookups: { [Kind in Lookup['kind']]: Answer<LookupOf<Kind>> } = {
+  loginState,
+  user: userOf,
+  users: userList,
+  sessions: sessionList,
+  userSessions: userSessionList,
+  link: (namespace, { hash, purpose }) => ({
+    kind: 'link',
+    usable: findLink(namespace, hash, purpose) !== undefined,
+  }),
+  passkeys: passkeyList,
+  keyEpochs,
+}
+
+type Answer<Asked> = (namespace: NamespaceState, lookup: Asked) => AuthOutcome['answer']
+
+function answerOf<Kind extends Lookup['kind']>(kind: Kind): Answer<LookupOf<Kind>> {
+  return lookups[kind]
 }
