@@ -7,7 +7,11 @@ import { hashOf } from '../src/cluster/database/standing.js'
 import { KnownEnd } from '../src/cluster/database/known-end.js'
 import { describeLoss, lossOf } from '../src/cluster/database/loss.js'
 import { NodeTable, Writers } from '../src/cluster/database/nodes.js'
-import { SegmentRegister, type AppendOutcome, type Place } from '../src/cluster/database/register.js'
+import {
+  SegmentRegister,
+  type AppendOutcome,
+  type SegmentPosition,
+} from '../src/cluster/database/register.js'
 import { statementsOf } from '../src/cluster/database/statements.js'
 import { describeTrouble } from '../src/cluster/database/trouble.js'
 import {
@@ -149,7 +153,11 @@ async function isInLog({ register, shard }: Served, name: SegmentName): Promise<
  * @param synced whether it is on disk when this resolves, or soon afterwards, where nothing is answered upon it
  * @throws Error of the file system: the file is opened anew the next time
  */
-async function keep(path: string | undefined, place: Place, synced: 'now' | 'soon' = 'now'): Promise<void> {
+async function keep(
+  path: string | undefined,
+  place: SegmentPosition,
+  synced: 'now' | 'soon' = 'now',
+): Promise<void> {
   if (path === undefined) return
   const end = endAt(path)
   try {
@@ -223,7 +231,7 @@ async function keepOrReadState(
   }
 }
 
-function placeOf({ segment, hash }: SegmentName): Place {
+function placeOf({ segment, hash }: SegmentName): SegmentPosition {
   return { number: segment, hash: bufferOf(hash) }
 }
 

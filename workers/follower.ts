@@ -8,7 +8,7 @@ import { limits } from '../src/base/limits/limits.js'
 import { pooledRandom } from '../src/base/random.js'
 import {
   type FollowerOrder,
-  type FollowerTold,
+  type FollowerReport,
   isFollowerOrder,
   isFollowerSettings,
 } from '../src/protocol/follower-messages.js'
@@ -149,6 +149,6 @@ function tellOwner(
   tell({ kind: 'atEnd', shard, segment, owner, incarnation, isClosed, isOwned, ageMs })
 }
 
-function tell(told: FollowerTold): void {
+function tell(told: FollowerReport): void {
   parent.postMessage(told)
 }

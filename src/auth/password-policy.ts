@@ -1,4 +1,5 @@
 import { commonPasswords } from './common-passwords.js'
+import { deriveSeed } from '../strand/keys.js'
 
 /** The fewest Unicode characters of a password. */
 export const passwordCharsMin = 8
@@ -38,4 +39,11 @@ let bundled: ReadonlySet<string> | undefined
 export function bundledBlocklist(): ReadonlySet<string> {
   bundled ??= new Set(commonPasswords.split(/\s+/).filter(Boolean).map(foldPassword))
   return bundled
+}
+
+const PEPPER_INFO = 'strandfast/password-pepper/v1'
+
+/** The pepper of every password hash, 32 bytes, derived from the master seed. */
+export function passwordPepper(masterSeed: Uint8Array): Buffer {
+  return deriveSeed(masterSeed, PEPPER_INFO)
 }

@@ -9,3 +9,9 @@ export const systemClock: Clock = () => Date.now()
 
 /** Milliseconds since some moment, to measure how much time has passed, even if the time of day is changed. */
 export const steadyClock: Clock = () => performance.now()
+
+/**
+ * Milliseconds since one moment that all threads and processes of the machine share, whatever the time of day: it goes on
+ * while a process is stopped, and not while the machine is asleep.
+ */
+export const machineClock: Clock = () => Number(process.hrtime.bigint()) / 1e6

@@ -10,10 +10,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import { limits } from './limits/limits.js'
-import { syncDirectory } from './sync-directory.js'
 import { readBounded } from './bounded-file.js'
-
-export { syncDirectory }
 
 /** The end of the name of an unfinished file. A start removes such files. */
 export const unfinishedSuffix = '.tmp'
@@ -89,4 +86,15 @@ export function isLackOfSpace(error: unknown): boolean {
 /** Whether nothing could be opened because this process, or the machine, has as many files open as it may. */
 export function isLackOfDescriptors(error: unknown): boolean {
   return isFileSystemError(error) && (error.code === 'EMFILE' || error.code === 'ENFILE')
+}
+
+/** Flushes the names in a directory to disk. Windows has no such call and does not need it. */
+export function syncDirectory(path: string): void {
+  if (process.platform === 'win32') return
+  const fd = openSync(path, 'r')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
 }

@@ -3,9 +3,9 @@ import { noteAcceptedLoss } from '../data/accepted-losses.js'
 import { type IdleDirectory, isSeedOf } from '../data/directory.js'
 import { DamagedEnd, knownEndPath, readKnownEnd, replaceKnownEnd } from '../cluster/database/known-end.js'
 import { describeLoss, type Loss, lossOf } from '../cluster/database/loss.js'
-import { rowKeyOf } from '../data/row-key.js'
+import { rowKeyOf } from '../data/derived-keys.js'
 import { factsOf } from '../cluster/database/make.js'
-import type { Place } from '../cluster/database/register.js'
+import type { SegmentPosition } from '../cluster/database/register.js'
 import type { Session } from '../cluster/database/session.js'
 import { clusterTables, statementsOf } from '../cluster/database/statements.js'
 import { describeTrouble } from '../cluster/database/trouble.js'
@@ -85,7 +85,7 @@ function faultOf({ path, format }: IdleDirectory, { shard }: GivenLoss): string 
 /** @returns a text where nothing is missing */
 async function missing(
   session: Session,
-  { shard, known }: { shard: number; known: Place | undefined },
+  { shard, known }: { shard: number; known: SegmentPosition | undefined },
 ): Promise<Loss | string> {
   if (known === undefined) return `This node knows nothing of shard ${shard} that could be missing`
   const loss = await lossOf(session, statementsOf(clusterTables), { shard, known })
@@ -96,7 +96,7 @@ async function missing(
 }
 
 function recordOf({ shard, from, known, there }: Loss, node: string) {
-  const segmentOf = ({ number, hash }: Place) => ({ segment: number, hash: hash.toString('hex') })
+  const segmentOf = ({ number, hash }: SegmentPosition) => ({ segment: number, hash: hash.toString('hex') })
   return {
     accepted_at_ms: systemClock(),
     node,

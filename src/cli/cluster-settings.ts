@@ -4,7 +4,7 @@ import { type Config, describeFaults, readProcessConfig } from '../settings/conf
 import { exitCodes, fail, showUsage } from './command.js'
 import { printable } from './printable.js'
 import { type IdleDirectory, openIdleDirectory } from '../data/directory.js'
-import { rowKeyOf } from '../data/row-key.js'
+import { rowKeyOf } from '../data/derived-keys.js'
 import { type ClusterOrigin, isDirectoryOf } from '../data/cluster-origin.js'
 
 /** What a subcommand works with. */

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { isDirectoryOf } from '../data/cluster-origin.js'
-import { rowKeyOf } from '../data/row-key.js'
+import { rowKeyOf } from '../data/derived-keys.js'
 import type { ClusterFacts } from '../cluster/database/facts.js'
 import { factsOf } from '../cluster/database/make.js'
 import { lossesIn } from '../cluster/database/loss.js'

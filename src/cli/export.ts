@@ -1,11 +1,11 @@
 import { open, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
-import { askInTurn, describeTrouble, isClosedPipe, refusalOf } from './server-answer.js'
+import { tryEachUrl, describeTrouble, isClosedPipe, refusalOf } from './server-answer.js'
 import { command, fail, exitCodes } from './command.js'
 import { printableBytes } from './printable.js'
 import { type Progress, startProgress } from './progress.js'
-import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 import { interruptible } from './stop-signals.js'
 import { limits } from '../base/limits/limits.js'
 import { lineEnd } from '../base/line-splitter.js'
@@ -21,7 +21,7 @@ const TRAILER_BYTES_MAX = 65_536
 
 const LINE_FEED = 10
 
-interface SaveRequest extends AskedServers {
+interface SaveRequest extends ServerTargets {
   out: string
   /** Replaces a file that is there already. */
   force: boolean
@@ -47,7 +47,7 @@ export const exportCommand = command({
     if (out === undefined) return 'Expected --out'
     for (const [name, seq = '0'] of Object.entries({ 'from-seq': fromSeq, 'to-seq': toSeq }))
       if (!/^(0|[1-9]\d{0,14})$/.test(seq)) return `Expected a record number after --${name}`
-    const server = serversAsked(values)
+    const server = serversOf(values)
     if (typeof server === 'string') return server
     const query = Object.entries({ agent, from_seq: fromSeq, to_seq: toSeq })
     const given = query.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
@@ -121,7 +121,7 @@ async function ask(
   { signal, progress }: Saving,
 ): Promise<{ source: AsyncGenerator<Uint8Array>; tally: RecordCount }> {
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
-  const answer = await askInTurn(urls, (url) => fetch(url + path, { headers, signal, redirect: 'error' }))
+  const answer = await tryEachUrl(urls, (url) => fetch(url + path, { headers, signal, redirect: 'error' }))
   if (!answer.ok || answer.body === null) throw new Error(await refusalOf(answer))
   const tally: RecordCount = { records: 0 }
   return { source: counted(answer.body.getReader(), { tally, progress }), tally }

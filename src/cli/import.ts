@@ -8,7 +8,7 @@ import { boundedText, errorText, describeRefusal, describeTrouble, readRefusal }
 import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { type Progress, startProgress } from './progress.js'
-import { SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
+import { SERVER_USAGE, serverOf, serverOptions } from './server-url.js'
 import { splitLines } from './split-lines.js'
 import { interruptible } from './stop-signals.js'
 import { isGzip, unpacked } from './unpacked.js'
@@ -50,7 +50,7 @@ export const importCommand = command({
   operands: true,
   read({ 'seed-file': seedFile, hold, ...values }, files): SendRequest | string {
     if (files.length === 0) return 'Expected one FILE at least'
-    const server = serverAsked(values)
+    const server = serverOf(values)
     if (typeof server === 'string') return server
     const seed = seedFile === undefined ? undefined : readBounded(seedFile, limits.smallFileBytesMax)
     const seedHex = seed?.toString('utf8').trim()

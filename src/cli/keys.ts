@@ -1,7 +1,7 @@
 import { boundedText, describeTrouble, refusalOf } from './server-answer.js'
 import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
-import { SERVER_USAGE, serverAsked, serverOptions } from './server-url.js'
+import { SERVER_USAGE, serverOf, serverOptions } from './server-url.js'
 
 const USAGE = `Usage: strandfast keys rotate [--organism ID]
 Has the running server sign users' tokens by its next key, of an organism where one is named. Tokens that are out stay
@@ -23,7 +23,7 @@ export const keysCommand = command({
   action: 'rotate',
   options: { organism: { type: 'string' }, ...serverOptions },
   read({ organism, ...values }) {
-    const server = serverAsked(values)
+    const server = serverOf(values)
     if (typeof server === 'string') return server
     const { url, key } = server
     if (key === undefined)

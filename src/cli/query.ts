@@ -4,7 +4,7 @@ import type { PagedQueryBody, WhereCondition } from '../client/types.js'
 import { command, fail, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { describeTrouble, isClosedPipe } from './server-answer.js'
-import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 
 const USAGE = `Usage: strandfast query NAME [--where CONDITION]… [--type TYPE]… [--from TIME] [--to TIME] [--limit N] [--oldest]
 Prints records of an agent or a collection as lines of JSON, the newest first or, with --oldest, the oldest: 20, or --limit.
@@ -22,7 +22,7 @@ const LIMIT_DEFAULT = '20'
 /** Records of one page, of which a query fetches as many as it needs. */
 const PAGE_RECORDS_MAX = 1_000
 
-interface QueryRequest extends AskedServers {
+interface QueryRequest extends ServerTargets {
   name: string
   limit: number
   body: PagedQueryBody
@@ -51,7 +51,7 @@ export const queryCommand = command({
     const wrong = where.find((condition) => typeof condition === 'string')
     if (typeof wrong === 'string')
       return `Expected a condition as 'celsius>20' after --where (${CONDITION_SIGNS}; a text that begins with a sign between "), not ${printable(wrong)}`
-    const server = serversAsked(values)
+    const server = serversOf(values)
     if (typeof server === 'string') return server
     const limit = Number(values.limit)
     const conditions = where.filter((condition): condition is WhereCondition => typeof condition !== 'string')

@@ -134,7 +134,7 @@ const awayStatuses = new Set([502, 503, 504])
  * Asks one address after the other, once each, until one serves. For reads alone.
  * @returns the answer of the first that serves, or else of the last, whose error is thrown where it gave none
  */
-export async function askInTurn(
+export async function tryEachUrl(
   urls: readonly string[],
   ask: (url: string) => Promise<Response>,
 ): Promise<Response> {
@@ -143,5 +143,5 @@ export async function askInTurn(
   const answer = await ask(url).catch(() => undefined)
   if (answer !== undefined && !awayStatuses.has(answer.status)) return answer
   await answer?.body?.cancel()
-  return askInTurn(others, ask)
+  return tryEachUrl(others, ask)
 }

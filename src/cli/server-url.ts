@@ -23,13 +23,13 @@ export const SERVERS_USAGE = `${SERVER_USAGE}--url takes the nodes of a cluster 
 export type ServerValues = Partial<Record<keyof typeof serverOptions, string>>
 
 /** A server to ask: the address without a slash at the end. */
-export interface AskedServer {
+export interface ServerTarget {
   url: string
   key: string | undefined
 }
 
 /** A server, or the nodes of a cluster, to ask in turn: addresses without a slash at the end. */
-export interface AskedServers {
+export interface ServerTargets {
   urls: readonly string[]
   key: string | undefined
 }
@@ -62,11 +62,11 @@ const anyAddress = [
  * of a server on this machine, otherwise from the settings. The root key of a data directory is sent to no other address
  * than that of its server. A text says what is wrong.
  */
-export function serverAsked({
+export function serverOf({
   url: givenUrl,
   key: givenKey,
   'data-dir': dataDir,
-}: ServerValues): AskedServer | string {
+}: ServerValues): ServerTarget | string {
   if (givenUrl?.includes(',') === true) return 'Expected one URL after --url: this command asks one server'
   let [url, key] = [givenUrl, givenKey]
   if (url === undefined || key === undefined) {
@@ -85,10 +85,10 @@ export function serverAsked({
  * The same for a command that goes on at the next address: --url may name several, between commas. The root key of a data
  * directory is sent to none of them.
  */
-export function serversAsked(values: ServerValues): AskedServers | string {
+export function serversOf(values: ServerValues): ServerTargets | string {
   const { url, key, 'data-dir': dataDir } = values
   if (url?.includes(',') !== true) {
-    const server = serverAsked(values)
+    const server = serverOf(values)
     if (typeof server === 'string') return server
     return checkedServers({ urls: [server.url], key: server.key })
   }
@@ -100,7 +100,7 @@ export function serversAsked(values: ServerValues): AskedServers | string {
 }
 
 /** Addresses as the client takes them; a text says why it would not. */
-function checkedServers({ urls, key }: AskedServers): AskedServers | string {
+function checkedServers({ urls, key }: ServerTargets): ServerTargets | string {
   try {
     return { urls: new Addresses(urls).inTurn, key }
   } catch (error) {

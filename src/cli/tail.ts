@@ -5,7 +5,7 @@ import type { StreamEvent } from '../client/types.js'
 import { command, fail, exitCodes } from './command.js'
 import { describeError, printable } from './printable.js'
 import { describeTrouble } from './server-answer.js'
-import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 import { interruptible } from './stop-signals.js'
 
 const USAGE = `Usage: strandfast tail [NAME…] [--since TIME] [--filter FIELD]
@@ -14,7 +14,7 @@ connection is lost it goes on by itself from the last record, without a gap. --s
 then on: TIME is ISO 8601 or Unix milliseconds. --filter leaves out records of one NAME whose body lacks the field.
 ${SERVERS_USAGE}`
 
-interface TailRequest extends AskedServers {
+interface TailRequest extends ServerTargets {
   names: string[]
   since: string | undefined
   filter: string | undefined
@@ -31,7 +31,7 @@ export const tailCommand = command({
   read(values, names): TailRequest | string {
     const { since, filter } = values
     if (filter !== undefined && names.length !== 1) return 'Expected one NAME with --filter'
-    const server = serversAsked(values)
+    const server = serversOf(values)
     return typeof server === 'string' ? server : { names, since, filter, ...server }
   },
   run: (request) =>

@@ -12,10 +12,10 @@ import { growsFrom, pathOf } from '../proof/tree-proof.js'
 import { checkpointOrigin } from '../strand/checkpoint.js'
 import { parseHeader } from '../strand/header.js'
 import { headsType } from '../strand/record-type.js'
-import { askInTurn, boundedText, refusalOf } from './server-answer.js'
+import { tryEachUrl, boundedText, refusalOf } from './server-answer.js'
 import { command, fail, exitCodes } from './command.js'
 import { describeError, printableLines } from './printable.js'
-import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 import { splitLines } from './split-lines.js'
 
 const USAGE = `Usage: strandfast witness --state FILE [--log-key HEX] [--max-age SECS]
@@ -33,7 +33,7 @@ const ANSWER_BYTES_MAX = 1_048_576
 /** How long the server may take for one answer. */
 const ANSWER_MS_MAX = 60_000
 
-interface WitnessRequest extends AskedServers {
+interface WitnessRequest extends ServerTargets {
   state: string
   logKey: string | undefined
   maxAgeSecs: number | undefined
@@ -61,7 +61,7 @@ export const witnessCommand = command({
       return 'Expected --log-key to be a public key of 64 hex digits'
     if (maxAge !== undefined && !/^[1-9][0-9]{0,8}$/.test(maxAge)) return 'Expected --max-age to be seconds'
     const maxAgeSecs = maxAge === undefined ? undefined : Number(maxAge)
-    const server = serversAsked(values)
+    const server = serversOf(values)
     return typeof server === 'string' ? server : { state, ...server, logKey, maxAgeSecs }
   },
   async run(request) {
@@ -213,7 +213,7 @@ async function open({ urls, key }: WitnessRequest, path: string): Promise<Respon
   const headers = new Headers(key === undefined ? {} : { authorization: `Bearer ${key}` })
   let answer: Response
   try {
-    answer = await askInTurn(urls, (url) => {
+    answer = await tryEachUrl(urls, (url) => {
       const signal = AbortSignal.timeout(ANSWER_MS_MAX)
       return fetch(url + path, { headers, signal, redirect: 'error' })
     })

@@ -8,7 +8,7 @@ import { readJson } from '../strand/json.js'
 import { command, exitCodes } from './command.js'
 import { printable } from './printable.js'
 import { describeTrouble } from './server-answer.js'
-import { type AskedServers, SERVERS_USAGE, serverOptions, serversAsked } from './server-url.js'
+import { type ServerTargets, SERVERS_USAGE, serverOptions, serversOf } from './server-url.js'
 import { linesOnArrival, type NumberedLine } from './split-lines.js'
 import { unpacked } from './unpacked.js'
 
@@ -30,7 +30,7 @@ const refusals = new Set([400, 413, 422])
 
 type Body = Record<string, unknown>
 
-interface WriteRequest extends AskedServers {
+interface WriteRequest extends ServerTargets {
   name: string
   data: string | undefined
   type: string | undefined
@@ -68,7 +68,7 @@ export const writeCommand = command({
   operands: true,
   read({ data, type, json, ...values }, [name, ...more]): WriteRequest | string {
     if (name === undefined || more.length > 0) return 'Expected one NAME'
-    const server = serversAsked(values)
+    const server = serversOf(values)
     return typeof server === 'string' ? server : { name, data, type, json, ...server }
   },
   run: writeAll,

@@ -110,9 +110,9 @@ function requestOptionsOf({
   }
 }
 
-type Named = CreationOptions['excludeCredentials'][number]
+type ExcludedCredential = CreationOptions['excludeCredentials'][number]
 
-function descriptorOf({ id, type, transports }: Named): PublicKeyCredentialDescriptor {
+function descriptorOf({ id, type, transports }: ExcludedCredential): PublicKeyCredentialDescriptor {
   // Browsers ignore transports that they do not know, so any text is allowed.
   const hints = transports as AuthenticatorTransport[] | undefined
   return { id: fromBase64Url(id), type, ...(hints && { transports: hints }) }

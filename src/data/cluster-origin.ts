@@ -9,7 +9,7 @@ import {
   writeDurably,
 } from '../base/durable-file.js'
 import { type Format, parseFormatOf } from './format.js'
-import { fingerprintOf } from './seed-fingerprint.js'
+import { fingerprintOf } from './derived-keys.js'
 
 /** The cluster that the data directory of a node is a copy of. */
 export interface ClusterOrigin {

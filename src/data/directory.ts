@@ -27,7 +27,7 @@ import { type Format, formatFile, parseFormatOf, writeFormat } from './format.js
 import { isAuthorityFile } from './license-authority.js'
 import { placeLogs } from './log-folders.js'
 import { settleFolders } from './shard-folders.js'
-import { fingerprintOf } from './seed-fingerprint.js'
+import { fingerprintOf } from './derived-keys.js'
 import { seedBytes } from '../strand/keys.js'
 
 /** A data directory that this process has locked. */

@@ -23,7 +23,7 @@ type CallMessage =
   | { kind: 'failed'; id: number; message: string; refusal: Refusal | undefined }
 
 /** A call that is not answered yet. */
-interface Waiting {
+interface PendingCall {
   found(found: unknown): void
   failed(error: Error): void
 }
@@ -43,7 +43,7 @@ export type Transferred = ArrayBuffer | MessagePort
 export class Calls<Own extends CallTable<Own>, Other extends CallTable<Other>> {
   readonly #post: Post
   readonly #handlers: ReadonlyMap<string, AnyHandler>
-  readonly #waiting = new Map<number, Waiting>()
+  readonly #waiting = new Map<number, PendingCall>()
   #nextId = 0
   #ended: Error | undefined
 

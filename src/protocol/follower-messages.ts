@@ -44,7 +44,7 @@ export const isFollowerOrder = anyOf(
 export type FollowerOrder = Checked<typeof isFollowerOrder>
 
 /** What it tells. */
-export const isFollowerTold = anyOf(
+export const isFollowerReport = anyOf(
   /**
    * A store has what its log had so many milliseconds ago, or more, up to a segment; which node wrote that last, whether it has given the
    * shard up, and whether it has not and is alive.
@@ -68,4 +68,4 @@ export const isFollowerTold = anyOf(
   /** A store is closed. */
   fields({ kind: oneOf('released'), shard: isNumber }),
 )
-export type FollowerTold = Checked<typeof isFollowerTold>
+export type FollowerReport = Checked<typeof isFollowerReport>

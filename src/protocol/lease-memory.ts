@@ -1,6 +1,5 @@
-import type { Clock } from '../base/clock.js'
+import { type Clock, machineClock } from '../base/clock.js'
 import { refuse, type Refusal } from '../base/errors.js'
-import { machineClock } from '../base/machine-clock.js'
 
 const ENDED = -1n
 const MICROS_PER_MS = 1_000

@@ -1,5 +1,5 @@
 import { type License, licenseStanding } from '../auth/license.js'
-import { passwordPepper } from '../auth/password-pepper.js'
+import { passwordPepper } from '../auth/password-policy.js'
 import { systemClock } from '../base/clock.js'
 import type { Logger } from '../base/log.js'
 import { pooledRandom } from '../base/random.js'
@@ -26,7 +26,7 @@ export interface MainAuthServices extends AuthServices {
   stop(): Promise<void>
 }
 
-interface Surroundings {
+interface AuthParts {
   directory: DataDirectory
   shards: Shards
   /** Whether a shard is of this node. */
@@ -39,7 +39,7 @@ interface Surroundings {
 /** Makes it if the auth add-on is on, even without a license, so that issued tokens stay valid. */
 export async function makeAuthServices(
   config: Config,
-  around: Surroundings,
+  around: AuthParts,
 ): Promise<MainAuthServices | undefined> {
   if (!config.auth.enabled) return undefined
   const { directory, log } = around
@@ -64,7 +64,7 @@ export async function makeAuthServices(
 /** The sender of mail, if a mail server is set: its library is a quarter of what a start reads otherwise. */
 async function mailSender(
   { mail }: Config,
-  { shards, isOwn, log }: Surroundings,
+  { shards, isOwn, log }: AuthParts,
 ): Promise<MailSender | undefined> {
   if (mail === undefined) return undefined
   const { smtpServer } = await import('../outbound/mail.js')

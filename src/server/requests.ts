@@ -30,7 +30,7 @@ import type { Services } from './services.js'
 import type { Standing } from './state.js'
 
 /** What making the handling of requests needs. */
-interface Surroundings {
+interface RequestParts {
   directory: Pick<DataDirectory, 'rootKeyDigest'>
   routes: readonly Route[]
   parts: FrontParts
@@ -42,7 +42,7 @@ interface Surroundings {
 }
 
 /** Makes the handling of the requests of one front. */
-export function handlingOf(config: Config, around: Surroundings): Handling {
+export function handlingOf(config: Config, around: RequestParts): Handling {
   const { parts, standing, services, auth, pages, log } = around
   const { shards, readers, streams, tickets, uploads, counts, bounds } = parts
   const { tellHead } = services
@@ -91,7 +91,7 @@ function webhooksOf({ webhookOrigins, rateLimitRps, rateLimitBurst }: Config): H
   return { origins, allowedRate: unlimited ? '*' : String(rateLimitRps * 60) }
 }
 
-function contextOf(config: Config, { parts, routes, services }: Surroundings): RouteContext {
+function contextOf(config: Config, { parts, routes, services }: RequestParts): RouteContext {
   const { shards, readers, apiKeys, tickets } = parts
   const { readiness, server, metrics, metricFamilies, lastUses } = services
   return {
@@ -132,7 +132,7 @@ function ratesOf(config: Config, { global, auth }: Bounds): RateLimits {
   return new RateLimits(settings, systemClock)
 }
 
-function credentialsOf(config: Config, { directory, parts, auth }: Surroundings): Credentials {
+function credentialsOf(config: Config, { directory, parts, auth }: RequestParts): Credentials {
   const { apiKeys: keys, tickets } = parts
   return new Credentials(
     {

@@ -30,7 +30,7 @@ interface OtherFronts {
 }
 
 /** What these services need. */
-interface Surroundings {
+interface ServiceParts {
   parts: Parts
   standing: Standing
   /** The other fronts of this process; absent where there are none. */
@@ -44,7 +44,7 @@ interface Surroundings {
 }
 
 /** The services, in the main thread. */
-export function mainServices(config: Config, around: Surroundings): Services {
+export function mainServices(config: Config, around: ServiceParts): Services {
   const { parts, standing, fronts, license, hasConsole, control, cluster } = around
   const { serverLog, sink, threads } = parts
   const copiedAtMs = () => control.copiedAtMs
@@ -97,7 +97,7 @@ function becauseOf(detail: string, { faults }: Pick<Cluster, 'faults'>): Refusal
   return refuse('unavailable', [detail, ...describeFaults(faults)].join('. '))
 }
 
-function unready({ parts, standing, cluster }: Surroundings): Refusal | undefined {
+function unready({ parts, standing, cluster }: ServiceParts): Refusal | undefined {
   const { shards, pools } = parts
   if (cluster?.figures.mayAnswer === false) return becauseOf(withoutDatabase, cluster)
   if (cluster === undefined && !shards.serving) return recovering

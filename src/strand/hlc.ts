@@ -1,5 +1,4 @@
 import { assert } from '../base/assert.js'
-import type { Clock } from '../base/clock.js'
 import { limits } from '../base/limits/limits.js'
 
 /** A hybrid logical clock's reading (Kulkarni et al. 2014; docs/adr/0006-clocks.md). */
@@ -61,10 +60,10 @@ export function nextHlc(last: Hlc, nowMs: number): Hlc | undefined {
  * back; a shard has one for all its strands (docs/adr/0006-clocks.md).
  */
 export class HlcClock {
-  readonly #clock: Clock
+  readonly #clock: () => number
   #last: Hlc
 
-  constructor(clock: Clock, last: Hlc) {
+  constructor(clock: () => number, last: Hlc) {
     assert(last.ms >= 0 && last.ms <= MS_MAX, 'the milliseconds of an HLC have 48 bits')
     this.#clock = clock
     this.#last = last

@@ -1,6 +1,6 @@
 import { hashSync } from '@node-rs/argon2'
 import { afterEach, describe, expect, it } from 'vitest'
-import { passwordPepper } from '../../src/auth/password-pepper.js'
+import { passwordPepper } from '../../src/auth/password-policy.js'
 import type { Refusal } from '../../src/base/errors.js'
 import type { PasswordPool } from '../../src/dispatch/pools/password-pool.js'
 

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../src/base/limits/limits.js'
-import { ThreadWatch, type Verdict } from '../../src/dispatch/threads/thread-watch.js'
+import { ThreadWatch, type ThreadHealth } from '../../src/dispatch/threads/thread-watch.js'
 import { Heartbeat } from '../../src/protocol/heartbeat.js'
 
 const silenceMaxMs = 30_000
@@ -22,9 +22,9 @@ beforeEach(() => {
 afterEach(() => worker.terminate())
 
 /** Looks as often as it is looked within that time, until the verdict is another one; gives when that was. */
-function lookFor(forMs: number, waiting: boolean): { verdict: Verdict; afterMs: number } {
+function lookFor(forMs: number, waiting: boolean): { verdict: ThreadHealth; afterMs: number } {
   const fromMs = nowMs
-  let verdict: Verdict = 'well'
+  let verdict: ThreadHealth = 'well'
   while (verdict === 'well' && nowMs - fromMs < forMs) {
     nowMs += limits.shardLookMs
     verdict = watch.look(nowMs, { waiting, silenceMaxMs })

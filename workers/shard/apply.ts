@@ -181,7 +181,7 @@ function contentOf(draft: Draft | Refusal): string | undefined {
 }
 
 /** The decision of each kind of write; a new kind that has none does not compile. */
-const writers: { [Kind in ShortWrite['kind']]: Writer<Extract<ShortWrite, { kind: Kind }>> } = {
+const writers: { [Kind in ShortWrite['kind']]: WriteDecision<Extract<ShortWrite, { kind: Kind }>> } = {
   recordAppend: (state, command, group) =>
     recordAppend(state, { command, draft: readRecord(state, command) }, group),
   ingestOne: (state, command, group) => ingestOne(state, { command, draft: readOne(state, command) }, group),
@@ -211,13 +211,15 @@ const writers: { [Kind in ShortWrite['kind']]: Writer<Extract<ShortWrite, { kind
   logAppend,
 }
 
-type Writer<Command> = (state: ShardState, command: Command, group: CommitGroup) => Decision
+type WriteDecision<Command> = (state: ShardState, command: Command, group: CommitGroup) => Decision
 
 function write(state: ShardState, command: ShortWrite, group: CommitGroup): Decision {
   return writerOf(command.kind)(state, command, group)
 }
 
-function writerOf<Kind extends ShortWrite['kind']>(kind: Kind): Writer<Extract<ShortWrite, { kind: Kind }>> {
+function writerOf<Kind extends ShortWrite['kind']>(
+  kind: Kind,
+): WriteDecision<Extract<ShortWrite, { kind: Kind }>> {
   return writers[kind]
 }
 
@@ -230,7 +232,7 @@ function requestClaim(state: ShardState): Decision {
 const DRAWN_BYTES = 12
 
 /** The answer of each kind of read. */
-const readers: { [Kind in Read['kind']]: Reader<Extract<Read, { kind: Kind }>> } = {
+const readers: { [Kind in Read['kind']]: ReadAnswer<Extract<Read, { kind: Kind }>> } = {
   recordGet,
   recordQuery,
   edgeList,
@@ -259,14 +261,14 @@ const readers: { [Kind in Read['kind']]: Reader<Extract<Read, { kind: Kind }>> }
   logFind,
 }
 
-type Reader<Command> = (state: ShardState, command: Command) => Outcome
+type ReadAnswer<Command> = (state: ShardState, command: Command) => Outcome
 
 /** Answers a read. */
 export function read(state: ShardState, command: Read): Outcome {
   return readerOf(command.kind)(state, command)
 }
 
-function readerOf<Kind extends Read['kind']>(kind: Kind): Reader<Extract<Read, { kind: Kind }>> {
+function readerOf<Kind extends Read['kind']>(kind: Kind): ReadAnswer<Extract<Read, { kind: Kind }>> {
   return readers[kind]
 }
 

@@ -59,14 +59,14 @@ function bodyOf(value: object): Buffer {
   return Buffer.from(canonicalJson(value))
 }
 
-type Piece = { text: string } | { base64: string }
+type KeptText = { text: string } | { base64: string }
 
-function wholeOf(raw: Buffer): Piece {
+function wholeOf(raw: Buffer): KeptText {
   return isUtf8(raw) ? { text: raw.toString('utf8') } : { base64: raw.toString('base64') }
 }
 
 /** Cuts a line into pieces whose JSON text has at most `room` bytes each: texts if they are not more than `most`. */
-function piecesOf(raw: Buffer, { room, most }: { room: number; most: number }): Piece[] {
+function piecesOf(raw: Buffer, { room, most }: { room: number; most: number }): KeptText[] {
   const size = Math.floor(room / 4) * 3
   const count = Math.ceil(raw.length / size)
   const textsMax = Math.min(most, TEXT_FACTOR * count)
@@ -78,8 +78,8 @@ function piecesOf(raw: Buffer, { room, most }: { room: number; most: number }): 
 }
 
 /** The same as texts; undefined if they are more than `most`. */
-function textsOf(raw: Buffer, { room, most }: { room: number; most: number }): Piece[] | undefined {
-  const texts: Piece[] = []
+function textsOf(raw: Buffer, { room, most }: { room: number; most: number }): KeptText[] | undefined {
+  const texts: KeptText[] = []
   let from = 0
   let bytes = 0
   /** Where the character begins. */

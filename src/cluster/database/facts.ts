@@ -29,7 +29,7 @@ export const clusterFormat = 2
 
 /**
  * Reads the row.
- * @param key by which its MAC is made (src/data/row-key.ts)
+ * @param key by which its MAC is made (src/data/derived-keys.ts)
  * @returns undefined where the database holds none
  * @throws OtherVersion, UntrueRow
  */

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs'
 import { open, type FileHandle } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { readIfThere, syncDirectory, writeDurably } from '../../base/durable-file.js'
-import type { Place } from './register.js'
+import type { SegmentPosition } from './register.js'
 
 /*
  * What a node knows to be durable of a shard's log: a small file beside the store, which outlives it. It has two slots that are
@@ -22,12 +22,12 @@ export function knownEndPath(dataDir: string, shard: number): string {
 }
 
 /** Reads it. @returns undefined where there is none @throws DamagedEnd */
-export function readKnownEnd(path: string): Place | undefined {
+export function readKnownEnd(path: string): SegmentPosition | undefined {
   return newestIn(path)?.place
 }
 
 /** Replaces it: by what the log has, where its loss is accepted; removes it where the log has nothing. */
-export function replaceKnownEnd(path: string, place: Place | undefined): void {
+export function replaceKnownEnd(path: string, place: SegmentPosition | undefined): void {
   if (place !== undefined) writeDurably(path, slotsWith(place))
   else {
     rmSync(path, { force: true })
@@ -48,7 +48,7 @@ export class DamagedEnd extends Error {
 export class KnownEnd {
   readonly #path: string
   #handle: FileHandle | undefined
-  #newest: { place: Place; slot: number } | undefined
+  #newest: { place: SegmentPosition; slot: number } | undefined
   #synced: Promise<void> = Promise.resolve()
 
   /** @throws DamagedEnd */
@@ -58,12 +58,12 @@ export class KnownEnd {
   }
 
   /** The last segment that is known to be durable; undefined where none is. */
-  get place(): Place | undefined {
+  get place(): SegmentPosition | undefined {
     return this.#newest?.place
   }
 
   /** Notes a later segment, which is on disk when `synced` resolves. @throws Error of the file system: the file is to be opened anew */
-  async keep(place: Place): Promise<void> {
+  async keep(place: SegmentPosition): Promise<void> {
     // The other slot is to be on disk before this one is written.
     await this.#synced
     if (this.#newest === undefined) {
@@ -91,7 +91,7 @@ export class KnownEnd {
   }
 }
 
-function newestIn(path: string): { place: Place; slot: number } | undefined {
+function newestIn(path: string): { place: SegmentPosition; slot: number } | undefined {
   const text = readIfThere(path)
   if (text === undefined) return undefined
   const slots = [0, 1].flatMap((slot) => {
@@ -103,18 +103,18 @@ function newestIn(path: string): { place: Place; slot: number } | undefined {
   return newest
 }
 
-function placeIn(slot: string): Place | undefined {
+function placeIn(slot: string): SegmentPosition | undefined {
   const [, number = '', digits = '', check] = slotPattern.exec(slot.slice(0, slot.indexOf('\n'))) ?? []
   if (check === undefined || check !== checkOf(`${number} ${digits}`)) return undefined
   return { number: Number(number), hash: Buffer.from(digits, 'hex') }
 }
 
 /** Both slots, the first one with a place: later writes change no length. */
-function slotsWith(place: Place): string {
+function slotsWith(place: SegmentPosition): string {
   return lineOf(place).padEnd(2 * SLOT_BYTES - 1) + '\n'
 }
 
-function lineOf({ number, hash: name }: Place): string {
+function lineOf({ number, hash: name }: SegmentPosition): string {
   const text = `${number} ${name.toString('hex')}`
   return `${text} ${checkOf(text)}\n`
 }

@@ -1,7 +1,7 @@
 import { fields, isText, listOf } from '../../base/shape.js'
 import { hashOf } from './standing.js'
 import { DamagedEnd, knownEndPath, readKnownEnd } from './known-end.js'
-import type { Place } from './register.js'
+import type { SegmentPosition } from './register.js'
 import { isBuffer, type Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
@@ -9,9 +9,9 @@ import type { ClusterStatements } from './statements.js'
 export interface Loss {
   shard: number
   /** The last segment that the node knows to be durable. */
-  known: Place
+  known: SegmentPosition
   /** What the log has of that number, or its last segment where it ends before; undefined where it has none. */
-  there: Place | undefined
+  there: SegmentPosition | undefined
   /** The first segment that is missing for certain. */
   from: number
 }
@@ -69,7 +69,7 @@ export async function lossesIn(
   return found
 }
 
-function nameOf({ number, hash }: Place): string {
+function nameOf({ number, hash }: SegmentPosition): string {
   return `${number} (${hash.toString('hex', 0, 8)}…)`
 }
 

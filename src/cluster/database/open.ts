@@ -1,11 +1,10 @@
-import { isText, listOf, members } from '../../base/shape.js'
+import { fields, isText, listOf } from '../../base/shape.js'
 import { readFacts, type ClusterFacts } from './facts.js'
 import { lossesIn } from './loss.js'
 import { examineSessions, openLasting, type ServerFacts } from './server-check.js'
 import type { Session } from './session.js'
-import { clusterTables, statementsOf, type ClusterStatements } from './statements.js'
+import { clusterTables, statementsOf } from './statements.js'
 import { describeTrouble, isUnfit, UnfitServer } from './trouble.js'
-import { fields, isText, listOf } from '../../base/shape.js'
 
 /** What an opening of a cluster goes by. */
 export interface OpeningSettings {
@@ -84,7 +83,7 @@ async function lackOfRights(session: Session): Promise<string | undefined> {
   return missing.length === 0 ? undefined : `gives the role no right to ${missing.join(', ')}: grant it`
 }
 
-const areRights = listOf(members<{ name: string; privilege: string }>({ name: isText, privilege: isText }))
+const areRights = listOf(fields({ name: isText, privilege: isText }))
 
 /** In production a database that may lose what it has acknowledged has to be asked for. */
 function lackOf({ replicated }: ServerFacts, settings: OpeningSettings): string | undefined {
@@ -107,12 +106,3 @@ function useless(error: unknown): { ok: false; because: 'away' | 'unfit'; detail
   const detail = `The database of the cluster cannot be used: ${describeTrouble(error)}`
   return { ok: false, because: isUnfit(error) ? 'unfit' : 'away', detail }
 }
-
-/** What a node needs and its role may not do: `INSERT on strandfast_segments`. */
-async function missingRights(session: Session, { rights }: ClusterStatements): Promise<string[]> {
-  const rows: unknown = await session.rows(rights)
-  if (!areRights(rows)) throw new Error('Expected the server to tell the rights of the role')
-  return rows.map(({ name, privilege }) => `${privilege} on ${name}`)
-}
-
-const areRights = listOf(fields({ name: isText, privilege: isText }))

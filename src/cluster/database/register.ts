@@ -6,23 +6,23 @@ import { isBuffer, type Parameter, Session } from './session.js'
 import type { ClusterStatements } from './statements.js'
 
 /** Where a segment of a shard stands: its number, and its hash, 32 bytes. */
-export interface Place {
+export interface SegmentPosition {
   number: number
   hash: Buffer
 }
 
 /** What one row of a segment holds: bodies in the clear, so that they can be erased, and sealed rows. */
-export interface Part {
+export interface StoredPart {
   blocks: Buffer
   state: Buffer | null
 }
 
 /** A segment of a shard, as it is written. */
-export interface StoredSegment extends Place {
+export interface StoredSegment extends SegmentPosition {
   shard: number
   header: string
   /** One at least. */
-  parts: readonly Part[]
+  parts: readonly StoredPart[]
   /** Bodies of rows that were written before, which are erased with it: all of it is done, or nothing. */
   rewrites?: readonly Rewrite[]
 }
@@ -37,7 +37,7 @@ export interface Rewrite {
 }
 
 /** One row of the log as it is read. */
-export interface PartRow extends Part {
+export interface PartRow extends StoredPart {
   segment: number
   part: number
   hash: Buffer
@@ -91,7 +91,7 @@ export class SegmentRegister {
    * Writes a segment behind another, and finds out what became of it, however often it has to ask. The segment is the
    * same bytes each time, so what is sent twice meets itself.
    */
-  async append(before: Place, segment: StoredSegment): Promise<AppendOutcome> {
+  async append(before: SegmentPosition, segment: StoredSegment): Promise<AppendOutcome> {
     const { nowMs, chance } = this.#parts
     const untilMs = nowMs() + limits.clusterAppendMs
     let reason: string = LATE
@@ -160,7 +160,7 @@ export class SegmentRegister {
 
   async #tryAppend(
     session: Session,
-    before: Place,
+    before: SegmentPosition,
     segment: StoredSegment,
   ): Promise<AppendOutcome | typeof AGAIN> {
     try {
@@ -174,7 +174,7 @@ export class SegmentRegister {
     }
   }
 
-  #insert(session: Session, before: Place, segment: StoredSegment) {
+  #insert(session: Session, before: SegmentPosition, segment: StoredSegment) {
     const { shard, number, hash, header, parts, rewrites = [] } = segment
     const { append, appendPart, rewrite } = this.#parts.statements
     const [first, ...others] = parts
@@ -207,7 +207,7 @@ export class SegmentRegister {
    * Seeing a row does not prove that it stays: a server that stopped waiting for its standby shows it too. A later write
    * that is answered without a warning does, as it stands behind it in the log of the database.
    */
-  async #confirm(session: Session, { shard, number, hash }: Place & { shard: number }) {
+  async #confirm(session: Session, { shard, number, hash }: SegmentPosition & { shard: number }) {
     const { rows, warned } = await session.write(this.#parts.statements.confirm, [shard, number, hash])
     return rows === 1 && !warned ? ({ kind: 'durable' } as const) : AGAIN
   }

@@ -5,7 +5,7 @@ import { Session } from '../database/session.js'
 import { type ClusterStatements, statementsOf } from '../database/statements.js'
 
 /** What one check found. */
-export interface Verdict {
+export interface CheckResult {
   level: 'ok' | 'warn' | 'fail'
   detail: string
 }
@@ -15,14 +15,14 @@ export interface DatabaseCheck {
   /** What it is about, in a word or two. */
   subject: string
   /** @throws Error where the database refuses what it should do */
-  run(bench: CheckBench): Promise<Verdict>
+  run(bench: CheckBench): Promise<CheckResult>
 }
 
-export function fine(detail: string): Verdict {
+export function fine(detail: string): CheckResult {
   return { level: 'ok', detail }
 }
 
-export function wrong(detail: string): Verdict {
+export function wrong(detail: string): CheckResult {
   return { level: 'fail', detail }
 }
 

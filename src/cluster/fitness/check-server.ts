@@ -1,7 +1,7 @@
 import { DatabaseError } from 'pg'
 import { limits } from '../../base/limits/limits.js'
 import { isText, listOf, members } from '../../base/shape.js'
-import { type DatabaseCheck, fine, type Verdict, wrong } from './check-bench.js'
+import { type DatabaseCheck, fine, type CheckResult, wrong } from './check-bench.js'
 import { keepsSessions, lostSessions } from '../database/server-check.js'
 import { Session } from '../database/session.js'
 
@@ -76,7 +76,7 @@ export const settingsCheck: DatabaseCheck = {
 /** Whether a commit waits for another server, and how many are there. */
 export const standbysCheck: DatabaseCheck = {
   subject: 'standbys',
-  async run(bench): Promise<Verdict> {
+  async run(bench): Promise<CheckResult> {
     const session = await bench.session()
     const [names, waits] = [
       await settingOf(session, 'synchronous_standby_names'),

@@ -6,12 +6,12 @@ import {
   visibilityCheck,
   warningsCheck,
 } from './check-answers.js'
-import { CheckBench, type DatabaseCheck, fine, type Verdict, wrong } from './check-bench.js'
+import { CheckBench, type DatabaseCheck, fine, type CheckResult, wrong } from './check-bench.js'
 import { bytesCheck, chainCheck, cutCheck, racingCheck } from './check-log.js'
 import { serversCheck, sessionsCheck, settingsCheck, standbysCheck, versionCheck } from './check-server.js'
 
 /** What one check of a database found. */
-export interface DatabaseFinding extends Verdict {
+export interface DatabaseFinding extends CheckResult {
   subject: string
 }
 
@@ -53,7 +53,7 @@ export async function* checkDatabase(urls: readonly string[]): AsyncGenerator<Da
 /** Carries a check out. What it throws is what it found. */
 async function findingOf({ subject, run }: DatabaseCheck, bench: CheckBench): Promise<DatabaseFinding> {
   let timer: NodeJS.Timeout | undefined
-  const late = new Promise<Verdict>((resolve) => {
+  const late = new Promise<CheckResult>((resolve) => {
     const secs = limits.clusterCheckSecs
     timer = setTimeout(
       () => resolve(wrong(`The database did not answer within ${secs} seconds`)),

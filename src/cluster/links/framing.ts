@@ -15,7 +15,7 @@ export type LinkMessage =
   | { kind: 'late'; shard: number; term: number; frame: ArrayBuffer }
 
 /** A part of a message, which is cut up so that others come in between. */
-export interface Piece {
+export interface MessagePiece {
   kind: 'piece'
   /** The same for all parts of a message. */
   id: number
@@ -24,7 +24,7 @@ export interface Piece {
 }
 
 /** What a link says for itself. */
-type LinkPart = Piece | { kind: 'read'; bytes: number }
+type LinkPart = MessagePiece | { kind: 'read'; bytes: number }
 
 const [VALUE, FRAME, LATE, PIECE, READ] = [0, 1, 2, 3, 4]
 const LENGTH_BYTES = 4
@@ -56,7 +56,7 @@ export function encodeLate({ shard, term }: { shard: number; term: number }, fra
   return parts
 }
 
-export function encodePiece({ id, isLast, bytes }: Omit<Piece, 'kind'>): Buffer[] {
+export function encodePiece({ id, isLast, bytes }: Omit<MessagePiece, 'kind'>): Buffer[] {
   const { head, parts } = withHead(
     PIECE,
     PIECE_HEAD_BYTES,

@@ -1,5 +1,5 @@
 import { limits } from '../../base/limits/limits.js'
-import type { Piece } from './framing.js'
+import type { MessagePiece } from './framing.js'
 
 /** A message that others may overtake. */
 export interface LateMessage {
@@ -12,12 +12,12 @@ export interface LateMessage {
 }
 
 /** What is sent next of a message, and what is to be called then. */
-interface NextPiece extends Omit<Piece, 'kind'> {
+interface NextPiece extends Omit<MessagePiece, 'kind'> {
   sent?: (() => void) | undefined
 }
 
 /** One that waits, and how much of it was handed out. */
-interface Waiting extends LateMessage {
+interface QueuedMessage extends LateMessage {
   id: number
   bytes: Uint8Array
   at: number
@@ -26,7 +26,7 @@ interface Waiting extends LateMessage {
 /** Messages that wait until there is nothing else to send: a piece for each principal in turn, bounded for each. */
 export class LateQueue {
   /** The principal whose turn is next comes first. */
-  readonly #principals = new Map<string, { waiting: Waiting[]; bytes: number }>()
+  readonly #principals = new Map<string, { waiting: QueuedMessage[]; bytes: number }>()
   #bytes = 0
   #nextId = 0
 

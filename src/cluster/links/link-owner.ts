@@ -1,6 +1,6 @@
 import { limits } from '../../base/limits/limits.js'
 import type { Logger } from '../../base/log.js'
-import { machineClock } from '../../base/machine-clock.js'
+import { machineClock } from '../../base/clock.js'
 import { version } from '../../base/version.js'
 import { Calls, type Handlers } from '../../dispatch/calls.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'

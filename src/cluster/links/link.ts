@@ -1,10 +1,10 @@
 import type { TLSSocket } from 'node:tls'
 import { limits } from '../../base/limits/limits.js'
-import { machineClock } from '../../base/machine-clock.js'
+import { machineClock } from '../../base/clock.js'
 import {
   type LinkMessage,
   MessageReader,
-  type Piece,
+  type MessagePiece,
   encodeFrame,
   encodePiece,
   encodeRead,
@@ -26,8 +26,8 @@ export interface LinkListener {
  * which are under way at a time. What has to come in time goes by the urgent one, and in no order with what goes by the other.
  */
 export class Link {
-  readonly #urgent: Writer
-  readonly #main: Writer
+  readonly #urgent: SocketWriter
+  readonly #main: SocketWriter
   readonly #late = new LateQueue()
   /** Pieces that have come, by the ids of their messages. */
   readonly #pieces = new Map<number, Uint8Array[]>()
@@ -45,8 +45,8 @@ export class Link {
   constructor({ urgent, main }: LinkSockets, listener: LinkListener) {
     this.#listener = listener
     const full = () => this.close('the other node does not read')
-    this.#urgent = new Writer(urgent, full)
-    this.#main = new Writer(main, full)
+    this.#urgent = new SocketWriter(urgent, full)
+    this.#main = new SocketWriter(main, full)
     this.#listen(urgent, () => {})
     this.#listen(main, (bytes) => {
       this.#readBytes += bytes
@@ -157,7 +157,7 @@ export class Link {
     this.#urgent.write(encodeRead(this.#readBytes))
   }
 
-  #takePiece({ id, isLast, bytes }: Piece): void {
+  #takePiece({ id, isLast, bytes }: MessagePiece): void {
     const pieces = this.#pieces.get(id) ?? []
     pieces.push(bytes)
     if (!isLast) return void this.#pieces.set(id, pieces)
@@ -174,7 +174,7 @@ export class Link {
 }
 
 /** What is written to one connection: the messages of one turn of the event loop as one, since each write costs as much, whatever it contains. */
-class Writer {
+class SocketWriter {
   readonly #socket: TLSSocket
   readonly #full: () => void
   #unsent: Buffer[] = []

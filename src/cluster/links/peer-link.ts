@@ -1,7 +1,7 @@
 import { assert } from '../../base/assert.js'
 import { refuse, type Refusal, RefusedError } from '../../base/errors.js'
 import { limits } from '../../base/limits/limits.js'
-import { machineClock } from '../../base/machine-clock.js'
+import { machineClock } from '../../base/clock.js'
 import { version } from '../../base/version.js'
 import { Calls } from '../../dispatch/calls.js'
 import { RemoteGate } from '../../dispatch/duties/remote-gate.js'

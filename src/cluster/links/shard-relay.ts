@@ -1,7 +1,7 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { assert } from '../../base/assert.js'
 import { refuse } from '../../base/errors.js'
-import { machineClock } from '../../base/machine-clock.js'
+import { machineClock } from '../../base/clock.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import { encodeLate } from './framing.js'
 import type { Link } from './link.js'

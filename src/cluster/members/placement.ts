@@ -5,7 +5,7 @@ import { assert } from '../../base/assert.js'
  * What a node does with a shard: nothing, as other nodes hold it; it keeps its store up to the log, opens it, owns it, or gives it up
  * (docs/adr/0048-owners-of-shards.md).
  */
-export type Place = 'elsewhere' | 'followed' | 'opening' | 'owned' | 'leaving'
+export type ShardRole = 'elsewhere' | 'followed' | 'opening' | 'owned' | 'leaving'
 
 /** Who owns a shard whose log was not read yet: perhaps nobody. */
 export const unknownOwner = ''
@@ -23,7 +23,7 @@ export interface Candidate {
 
 /** A shard as one node sees it. */
 export interface SeenShard {
-  place: Place
+  place: ShardRole
   /** The node that owns it, as its log says, or `unknownOwner`; undefined where it may be opened. */
   owner: string | undefined
   /** Whether its last owner gave it up for this node to have. */

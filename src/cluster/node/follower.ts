@@ -5,14 +5,14 @@ import type { ShardLine } from '../../protocol/cluster-log-messages.js'
 import {
   type FollowerOrder,
   type FollowerSettings,
-  type FollowerTold,
-  isFollowerTold,
+  type FollowerReport,
+  isFollowerReport,
 } from '../../protocol/follower-messages.js'
 
 /** What a follower is made of. */
 interface FollowerParts {
   settings: FollowerSettings
-  told(told: Exclude<FollowerTold, { kind: 'released' }>): void
+  told(told: Exclude<FollowerReport, { kind: 'released' }>): void
   /** The thread ended by itself. */
   died(error: Error): void
 }
@@ -32,7 +32,7 @@ export class Follower {
     })
     let failure: Error | undefined
     this.#worker.on('message', (message: unknown) => {
-      assert(isFollowerTold(message), 'who follows tells what this version knows')
+      assert(isFollowerReport(message), 'who follows tells what this version knows')
       if (message.kind === 'released') this.#released(message.shard)
       else told(message)
     })

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import type { DataDirectory } from '../../data/directory.js'
-import { markOf } from '../../data/seed-fingerprint.js'
+import { markOf } from '../../data/derived-keys.js'
 import type { AlikeSettings } from '../members/settings-digest.js'
 import type { Config } from '../../settings/config.js'
 import type { ClusterNode, NodeParts } from './node.js'

@@ -1,6 +1,5 @@
-import { systemClock } from '../../base/clock.js'
+import { systemClock, machineClock } from '../../base/clock.js'
 import type { Logger } from '../../base/log.js'
-import { machineClock } from '../../base/machine-clock.js'
 import { version } from '../../base/version.js'
 import { BEATS_PER_LEASE } from '../members/lease.js'
 import type { Member, RowFault } from '../members/membership.js'

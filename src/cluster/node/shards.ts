@@ -7,11 +7,11 @@ import type { Logger } from '../../base/log.js'
 import { clusterOf } from '../../data/cluster-origin.js'
 import type { DataDirectory } from '../../data/directory.js'
 import { shardFolder } from '../../data/shard-folders.js'
-import { type Candidate, nextSteps, ownersOf, type Place, unknownOwner } from '../members/placement.js'
+import { type Candidate, nextSteps, ownersOf, type ShardRole, unknownOwner } from '../members/placement.js'
 import { Follower } from './follower.js'
 import type { ShardThreads } from '../../dispatch/threads/shard-threads.js'
 import type { ShardLine } from '../../protocol/cluster-log-messages.js'
-import type { FollowerTold } from '../../protocol/follower-messages.js'
+import type { FollowerReport } from '../../protocol/follower-messages.js'
 import type { LeaseMemory } from '../../protocol/lease-memory.js'
 
 /** What a node needs to own shards, and to follow the others. */
@@ -45,7 +45,7 @@ export interface ClusterShardsParts {
 
 /** A shard as this node sees it. */
 interface Seen {
-  place: Place
+  place: ShardRole
   /** Who owns it, where it is followed. */
   owner: string | undefined
   /** When it had all that its log had, by the steady clock. */
@@ -306,7 +306,7 @@ export class ClusterShards {
     if (to !== undefined) offer(to, shard)
   }
 
-  #told(told: Exclude<FollowerTold, { kind: 'released' }>): void {
+  #told(told: Exclude<FollowerReport, { kind: 'released' }>): void {
     const { log } = this.#parts
     const seen = this.#at(told.shard)
     switch (told.kind) {
@@ -333,7 +333,7 @@ export class ClusterShards {
   }
 
   /** @returns whether the shard may be opened, or has another owner than before */
-  #atEnd(seen: Seen, told: Extract<FollowerTold, { kind: 'atEnd' }>): boolean {
+  #atEnd(seen: Seen, told: Extract<FollowerReport, { kind: 'atEnd' }>): boolean {
     const { segment, owner, incarnation, isClosed, isOwned, ageMs } = told
     const before = seen.owner
     // A node that says by its link that it has a lease owns its shards yet, whatever the table of nodes says.

@@ -1,9 +1,9 @@
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { CodePanel } from './code.js'
-import type { Reading } from './send.js'
+import type { AnswerProgress } from './send.js'
 
 /** What came back, while it comes. */
-export function AnswerOf({ reading }: { reading: Reading | undefined }) {
+export function AnswerOf({ reading }: { reading: AnswerProgress | undefined }) {
   const area = useRef<HTMLPreElement>(null)
   const place = useRef<HTMLDivElement>(null)
   useLayoutEffect(() => {
@@ -29,7 +29,7 @@ export function AnswerOf({ reading }: { reading: Reading | undefined }) {
   )
 }
 
-function Head({ reading }: { reading: Reading }) {
+function Head({ reading }: { reading: AnswerProgress }) {
   const { head, failure, isStopped, lacksKey, characters, tookMs } = reading
   const tookText = `${Math.round(tookMs)} ms`
   return (

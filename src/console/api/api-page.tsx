@@ -46,13 +46,13 @@ export function ApiPage() {
   )
 }
 
-interface Shown {
+interface ShownOperations {
   api: ApiDocument
   operations: readonly Operation[]
   groups: readonly OperationGroup[]
 }
 
-function Whole({ api, operations, groups }: Shown) {
+function Whole({ api, operations, groups }: ShownOperations) {
   // What the address names is there only now.
   useLayoutEffect(() => {
     const name = decodeURIComponent(location.hash.slice(1))

@@ -12,7 +12,7 @@ export interface SentRequest {
 }
 
 /** What is known of an answer so far. */
-export interface Reading {
+export interface AnswerProgress {
   isEnded: boolean
   isStopped: boolean
   /** Why there is no answer, or no more of it. */
@@ -30,7 +30,7 @@ export interface Reading {
 
 const SHOWN_CHARACTERS_MAX = 200_000
 
-const nothing: Reading = {
+const nothing: AnswerProgress = {
   isEnded: false,
   isStopped: false,
   failure: undefined,
@@ -46,11 +46,11 @@ const nothing: Reading = {
 /** Sends a request, and tells of the answer while it comes, so that a stream can be watched. */
 export async function read(
   { address, method, headers, body, hasKey }: SentRequest,
-  { signal, tell }: { signal: AbortSignal; tell: (reading: Reading) => void },
+  { signal, tell }: { signal: AbortSignal; tell: (reading: AnswerProgress) => void },
 ): Promise<void> {
   const startedMs = performance.now()
   let reading = nothing
-  const go = (more: Partial<Reading>): void => {
+  const go = (more: Partial<AnswerProgress>): void => {
     reading = { ...reading, ...more, tookMs: performance.now() - startedMs }
     tell(reading)
   }

@@ -14,7 +14,7 @@ import {
   curlText,
   firstDraft,
 } from './request.js'
-import { read, type Reading, type SentRequest } from './send.js'
+import { read, type AnswerProgress, type SentRequest } from './send.js'
 
 /** What the form of an operation is about. */
 interface Form {
@@ -35,7 +35,7 @@ function TryForm(form: Form) {
 }
 
 function OpenForm({ operation, draft, change }: Form) {
-  const [reading, setReading] = useState<Reading | undefined>()
+  const [reading, setReading] = useState<AnswerProgress | undefined>()
   const { begin, stop } = useTask()
   const isUnderWay = reading !== undefined && !reading.isEnded
   const send = (event: Event): void => {

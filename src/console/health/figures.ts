@@ -5,7 +5,7 @@ import {
   type HistogramName,
   type MetricName,
   perSec,
-  type Reading,
+  type MetricsReading,
 } from '../parts/metrics.js'
 
 /** Something that is plotted: one line, or one for each label. */
@@ -13,7 +13,7 @@ export interface Figure {
   name: string
   text: (value: number) => string
   /** The values of a moment by their labels; empty where nothing is known. */
-  of: (now: Reading, before: Reading) => ReadonlyMap<string, number>
+  of: (now: MetricsReading, before: MetricsReading) => ReadonlyMap<string, number>
 }
 
 const oneDigit = (value: number): string => countText(Math.round(value * 10) / 10)
@@ -89,7 +89,11 @@ const SHARE_BELOW = 0.99
  * be spread evenly, as Prometheus takes them; beyond its last bound, that one is told.
  * @returns undefined where there was no value
  */
-export function slowest(name: HistogramName, now: Reading, before: Reading): number | undefined {
+export function slowest(
+  name: HistogramName,
+  now: MetricsReading,
+  before: MetricsReading,
+): number | undefined {
   const counted = before.buckets(name)
   const bounds = [...now.buckets(name)]
     .map(([bound, count]) => ({ bound, count: grownBy(counted.get(bound) ?? 0, count) }))
@@ -108,14 +112,14 @@ function one(value: number | undefined): ReadonlyMap<string, number> {
 }
 
 /** Of each commit; undefined where there was none. */
-function ratio(name: MetricName, now: Reading, before: Reading): number | undefined {
+function ratio(name: MetricName, now: MetricsReading, before: MetricsReading): number | undefined {
   const commits = grown('strandfast_commits_total', now, before) ?? 0
   const amount = grown(name, now, before)
   return amount === undefined || commits === 0 ? undefined : amount / commits
 }
 
-function ratesBy(now: Reading, before: Reading): ReadonlyMap<string, number> {
-  const sums = (reading: Reading) => reading.by('strandfast_http_requests_total', 'status', classOf)
+function ratesBy(now: MetricsReading, before: MetricsReading): ReadonlyMap<string, number> {
+  const sums = (reading: MetricsReading) => reading.by('strandfast_http_requests_total', 'status', classOf)
   const first = sums(before)
   const secs = (now.atMs - before.atMs) / 1_000
   return new Map(

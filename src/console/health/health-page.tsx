@@ -4,7 +4,7 @@ import { seesServer, type SignedIn } from '../parts/session.js'
 import { type Figure, figures } from './figures.js'
 import type { Point } from './line-chart.js'
 import { LinePlot } from './line-plot.js'
-import type { Reading } from '../parts/metrics.js'
+import type { MetricsReading } from '../parts/metrics.js'
 import { useMetrics } from '../parts/metrics-watch.js'
 
 /** How the server is doing: its metrics of the last five minutes. */
@@ -53,7 +53,7 @@ interface FigureRow {
   labels: readonly string[]
 }
 
-function rowOf(figure: Figure, readings: readonly Reading[]): FigureRow {
+function rowOf(figure: Figure, readings: readonly MetricsReading[]): FigureRow {
   const points = readings.flatMap((now, at) => {
     const before = readings[at - 1]
     return before === undefined ? [] : [{ atMs: now.atMs, values: figure.of(now, before) }]

@@ -17,7 +17,7 @@ export interface Point {
 }
 
 /** How lines are shown. */
-interface Shown {
+interface LineLabels {
   labels: readonly string[]
   text: (value: number) => string
   /** Told the moment that the pointer is at; undefined where it is at none. */
@@ -30,7 +30,7 @@ export class LineChart {
   readonly #labels: readonly string[]
   readonly #resizing: ResizeObserver
 
-  constructor(place: HTMLElement, shown: Shown) {
+  constructor(place: HTMLElement, shown: LineLabels) {
     this.#labels = shown.labels
     this.#plot = new uPlot(optionsOf(place, shown), [[], ...shown.labels.map(() => [])], place)
     this.#resizing = new ResizeObserver(() =>
@@ -56,7 +56,7 @@ export class LineChart {
   }
 }
 
-function optionsOf(place: HTMLElement, { labels, text, onPoint }: Shown): uPlot.Options {
+function optionsOf(place: HTMLElement, { labels, text, onPoint }: LineLabels): uPlot.Options {
   const [soft, grid] = [colourOf(place, 'ink-axis'), colourOf(place, 'ink-grid')]
   const { fontFamily } = getComputedStyle(place)
   const axis: uPlot.Axis = { stroke: soft, font: `11px ${fontFamily}`, ticks: { show: false } }

@@ -1,4 +1,4 @@
-import { perSec, type Reading } from '../parts/metrics.js'
+import { perSec, type MetricsReading } from '../parts/metrics.js'
 import { bytesText, countText, durationText, timeText } from '../parts/format.js'
 import { AGENTS_COUNTED, type Overview } from './read-overview.js'
 
@@ -42,7 +42,7 @@ function andMore(count: number, isCut: boolean): string {
 }
 
 /** What an administrator sees of the server. */
-export function serverTiles(readings: readonly Reading[], nowMs: number): Tile[] {
+export function serverTiles(readings: readonly MetricsReading[], nowMs: number): Tile[] {
   const [now, before] = [readings.at(-1), readings.at(-2)]
   const rate =
     now === undefined || before === undefined ? undefined : perSec('strandfast_records_total', now, before)
@@ -72,7 +72,7 @@ export function serverTiles(readings: readonly Reading[], nowMs: number): Tile[]
   ]
 }
 
-function backupTile(now: Reading | undefined, nowMs: number): Tile {
+function backupTile(now: MetricsReading | undefined, nowMs: number): Tile {
   const about = { name: 'Last backup', href: '#/health' }
   const secs = now?.total('strandfast_backup_completed_timestamp_seconds')
   if (secs === undefined) return { ...about, value: none, note: '' }
@@ -80,7 +80,7 @@ function backupTile(now: Reading | undefined, nowMs: number): Tile {
   return { ...about, value: agoText(secs, nowMs), note: timeText(secs * 1_000) }
 }
 
-function logTile(now: Reading | undefined, nowMs: number): Tile {
+function logTile(now: MetricsReading | undefined, nowMs: number): Tile {
   const about = { name: 'Log behind by', href: '#/log' }
   if (now === undefined) return { ...about, value: none, note: '' }
   const secs = now.total('strandfast_log_complete_timestamp_seconds')

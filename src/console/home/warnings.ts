@@ -1,4 +1,4 @@
-import type { Reading } from '../parts/metrics.js'
+import type { MetricsReading } from '../parts/metrics.js'
 import { counted, countText, durationText, timeText } from '../parts/format.js'
 import type { Overview } from './read-overview.js'
 
@@ -18,7 +18,7 @@ const LICENSE_MS_LEFT = 14 * DAY_MS
 /** What is the matter with the server, the worst first. */
 export function warningsOf(
   { server }: Overview,
-  { readings, nowMs }: { readings: readonly Reading[]; nowMs: number },
+  { readings, nowMs }: { readings: readonly MetricsReading[]; nowMs: number },
 ): Warning[] {
   const now = readings.at(-1)
   return [
@@ -61,7 +61,7 @@ export function warningsOf(
   ]
 }
 
-function lagWarning(now: Reading | undefined): Warning[] {
+function lagWarning(now: MetricsReading | undefined): Warning[] {
   const secs = now?.total('strandfast_sink_lag_seconds') ?? 0
   if (secs <= LAG_SECS_MAX) return []
   const records = counted(now?.total('strandfast_sink_lag_records') ?? 0, 'record')
@@ -85,7 +85,7 @@ function licenseWarning(license: NonNullable<Overview['server']>['license'], now
   return [{ name: 'The license ends soon', text: `It is valid until ${timeText(expiresAtMs)}.`, href }]
 }
 
-function refusedWarning(now: Reading | undefined): Warning[] {
+function refusedWarning(now: MetricsReading | undefined): Warning[] {
   const codes = now?.by('strandfast_ingest_refused_lines_total', 'code') ?? new Map<string, number>()
   const total = [...codes.values()].reduce((sum, count) => sum + count, 0)
   if (total === 0) return []

@@ -15,7 +15,7 @@ export interface Confirmation {
 }
 
 /** A change, and how it is asked about before it is made. */
-export interface Change<Applied> {
+export interface ConfirmedChange<Applied> {
   title: string
   /** The title with more than a text; the title unless given. */
   heading?: ComponentChildren
@@ -38,7 +38,7 @@ export interface Change<Applied> {
 
 /** Asks before something is changed, saying what follows, and says what came of it. */
 export function Confirm<Applied extends object>(props: {
-  change: Change<Applied>
+  change: ConfirmedChange<Applied>
   /** What follows from it. */
   children: ComponentChildren
 }) {
@@ -68,7 +68,7 @@ function isProposed(outcome: object): outcome is ProposedMutation {
 }
 
 function Question<Applied>(props: {
-  change: Change<Applied>
+  change: ConfirmedChange<Applied>
   done: (outcome: Applied | ProposedMutation) => void
 }) {
   const { change, done } = props

@@ -7,7 +7,7 @@ import { Field, Tick } from './field.js'
 import { bytesText, countText } from './format.js'
 import { useTask } from './load.js'
 
-type State =
+type ExportState =
   | { kind: 'idle' }
   | { kind: 'busy'; bytes: number }
   | { kind: 'done' }
@@ -74,7 +74,7 @@ interface Saving {
 }
 
 function useSaving(service: ServiceClient, agent: string) {
-  const [state, setState] = useState<State>({ kind: 'idle' })
+  const [state, setState] = useState<ExportState>({ kind: 'idle' })
   const { begin, stop } = useTask()
   const save = async ({ from, to, isPacked }: Saving): Promise<void> => {
     const signal = begin()
@@ -109,7 +109,7 @@ class GzipStream {
   }
 }
 
-function stateText(state: State, records: number): string {
+function stateText(state: ExportState, records: number): string {
   switch (state.kind) {
     case 'idle':
       return records > 0 ? `${countText(records)} records` : 'The last record comes before the first'

@@ -1,10 +1,10 @@
 import { type ComponentChildren, Fragment } from 'preact'
 
 /** Values by their names, in order; undefined where one does not apply. */
-type Named = Readonly<Record<string, ComponentChildren>>
+type FactValues = Readonly<Record<string, ComponentChildren>>
 
 /** Facts below one another. */
-export function Facts({ facts }: { facts: Named }) {
+export function Facts({ facts }: { facts: FactValues }) {
   return (
     <dl class="facts">
       {shown(facts).map(([name, value]) => (
@@ -18,7 +18,7 @@ export function Facts({ facts }: { facts: Named }) {
 }
 
 /** Facts beside one another. */
-export function LineFacts({ facts }: { facts: Named }) {
+export function LineFacts({ facts }: { facts: FactValues }) {
   return (
     <dl class="line-facts">
       {shown(facts).map(([name, value]) => (
@@ -31,6 +31,6 @@ export function LineFacts({ facts }: { facts: Named }) {
   )
 }
 
-function shown(facts: Named) {
+function shown(facts: FactValues) {
   return Object.entries(facts).filter(([, value]) => value !== undefined)
 }

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { ServiceClient } from '../../client/index.js'
 import { explain } from './explain.js'
-import { metricNames, Reading } from './metrics.js'
+import { metricNames, MetricsReading } from './metrics.js'
 
 /** How often the metrics are read. */
 export const READ_EVERY_MS = 2_000
@@ -11,7 +11,7 @@ export const KEPT_MS = 300_000
 
 /** Readings of a server's metrics, the oldest first: every two seconds, for as long as a screen shows them. */
 export class MetricsWatch {
-  readonly readings = signal<readonly Reading[]>([])
+  readonly readings = signal<readonly MetricsReading[]>([])
   readonly problem = signal<string | undefined>(undefined)
   readonly #service: ServiceClient
   #reading: AbortController | undefined
@@ -56,7 +56,7 @@ export class MetricsWatch {
       if (signal.aborted) return
       const nowMs = Date.now()
       const kept = this.readings.value.filter(({ atMs }) => atMs > nowMs - KEPT_MS && atMs < nowMs)
-      this.readings.value = [...kept, new Reading(answer, nowMs)]
+      this.readings.value = [...kept, new MetricsReading(answer, nowMs)]
       this.problem.value = undefined
     } catch (error) {
       if (signal.aborted) return

@@ -33,7 +33,7 @@ export type HistogramName = Extract<
 >
 
 /** One reading of the server's metrics. */
-export class Reading {
+export class MetricsReading {
   readonly atMs: number
   readonly #samples: ReadonlyMap<string, readonly Sample[]>
 
@@ -76,13 +76,13 @@ export function grownBy(before: number, now: number): number {
 }
 
 /** How much a counter grows a second; undefined where it is not measured. */
-export function perSec(name: MetricName, now: Reading, before: Reading): number | undefined {
+export function perSec(name: MetricName, now: MetricsReading, before: MetricsReading): number | undefined {
   const count = grown(name, now, before)
   return count === undefined ? undefined : (count * 1_000) / (now.atMs - before.atMs)
 }
 
 /** How much a counter has grown; undefined where it is not measured. */
-export function grown(name: MetricName, now: Reading, before: Reading): number | undefined {
+export function grown(name: MetricName, now: MetricsReading, before: MetricsReading): number | undefined {
   const [last, first] = [now.total(name), before.total(name)]
   return last === undefined || first === undefined ? undefined : grownBy(first, last)
 }

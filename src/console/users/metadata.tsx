@@ -30,12 +30,12 @@ export function Metadata(props: { service: ServiceClient; user: User; reload: ()
   )
 }
 
-type State = { kind: 'idle' | 'busy' | 'saved' } | { kind: 'failed'; message: string }
+type SavingState = { kind: 'idle' | 'busy' | 'saved' } | { kind: 'failed'; message: string }
 
 function AppMetadata({ service, user, reload }: { service: ServiceClient; user: User; reload: () => void }) {
   const [text, setText] = useState(() => JSON.stringify(user.app_metadata, null, 2))
   const [clears, setClears] = useState(false)
-  const [state, setState] = useState<State>({ kind: 'idle' })
+  const [state, setState] = useState<SavingState>({ kind: 'idle' })
   const value = objectOfJson(text)
   const other = clears ? {} : user.user_metadata
   const left = value === undefined ? undefined : BYTES_MAX - bytesOf(value) - bytesOf(other)

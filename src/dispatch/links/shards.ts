@@ -1,6 +1,5 @@
-import { steadyClock } from '../../base/clock.js'
+import { steadyClock, machineClock } from '../../base/clock.js'
 import { refuse, type Refusal } from '../../base/errors.js'
-import { machineClock } from '../../base/machine-clock.js'
 import { limits } from '../../base/limits/limits.js'
 import { shardOf } from '../../strand/placement.js'
 import type { Command, CommandOf, Outcome, StreamEvent } from '../../protocol/messages.js'

@@ -16,7 +16,7 @@ import { ShardMemory } from '../../protocol/shard-memory.js'
 import type { ShardConnection } from '../links/shard-connection.js'
 import type { ShardLink } from '../links/shard-link.js'
 import type { ShardWorkers } from './shard-workers.js'
-import { ThreadWatch, type Verdict } from './thread-watch.js'
+import { ThreadWatch, type ThreadHealth } from './thread-watch.js'
 
 /** The number of the front that the main thread is. */
 export const mainFront = 0
@@ -204,7 +204,7 @@ export class ShardPort {
   }
 
   /** Checks the thread. One that hangs is ended; callers and listener are told in the same way as when it dies. */
-  look(nowMs: number, silenceMaxMs: number): Verdict {
+  look(nowMs: number, silenceMaxMs: number): ThreadHealth {
     // Closing a store may take long, and has the time limit of the stop.
     const waiting = this.depth > 0
     return this.#watch?.look(nowMs, { waiting, silenceMaxMs }) ?? 'well'

@@ -7,7 +7,7 @@ import { Watchdog } from '../pools/watchdog.js'
  * The state of a thread: `hung` once, when it is told to end; `stuck` when it then does not end, for example because it
  * is in a system call.
  */
-export type Verdict = 'well' | 'hung' | 'stuck'
+export type ThreadHealth = 'well' | 'hung' | 'stuck'
 
 /** Watches one thread from its start to its end, and ends it when it hangs (docs/adr/0025-hung-threads.md). */
 export class ThreadWatch {
@@ -43,7 +43,7 @@ export class ThreadWatch {
    * @param waiting whether it has commands to carry out
    * @param silenceMaxMs how long it may then make no progress
    */
-  look(nowMs: number, { waiting, silenceMaxMs }: { waiting: boolean; silenceMaxMs: number }): Verdict {
+  look(nowMs: number, { waiting, silenceMaxMs }: { waiting: boolean; silenceMaxMs: number }): ThreadHealth {
     const serving = this.#phase === 'serving'
     this.#silentMs = this.#watchdog.look({
       nowMs,

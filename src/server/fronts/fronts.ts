@@ -34,7 +34,7 @@ interface FrontsParts {
   end(): void
 }
 
-interface Surroundings extends Omit<FrontsParts, 'config' | 'threads'> {
+interface FrontsSurroundings extends Omit<FrontsParts, 'config' | 'threads'> {
   directory: DataDirectory
   parts: Parts
   standing: Standing
@@ -45,7 +45,7 @@ interface Surroundings extends Omit<FrontsParts, 'config' | 'threads'> {
 }
 
 /** The fronts beside the main thread; undefined where it is the only one. */
-export function makeFronts(config: Config, around: Surroundings): Fronts | undefined {
+export function makeFronts(config: Config, around: FrontsSurroundings): Fronts | undefined {
   const { directory, parts, standing, lease, auth } = around
   const { threads, connectionsMax, stageFolder, boundsMemory: bounds } = parts
   if (bounds === undefined) return undefined

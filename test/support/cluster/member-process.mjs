@@ -2,7 +2,7 @@
  * A node that is nothing but a member: it prints a line of JSON for all that happens to it, with the time of the machine's
  * clock. As long as its lease holds it answers, every few milliseconds. It leaves at SIGTERM.
  */
-import { machineClock } from '../../../dist/src/base/machine-clock.js'
+import { machineClock } from '../../../dist/src/base/clock.js'
 import { assign } from '../../../dist/src/cluster/members/placement.js'
 import { Membership, NameTaken } from '../../../dist/src/cluster/members/membership.js'
 import { NodeTable } from '../../../dist/src/cluster/database/nodes.js'

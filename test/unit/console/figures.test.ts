@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { slowest } from '../../../src/console/health/figures.js'
-import { Reading } from '../../../src/console/parts/metrics.js'
+import { MetricsReading } from '../../../src/console/parts/metrics.js'
 
 /** A reading of a histogram, of two shards, whose values were counted up to 1 ms, 10 ms, and beyond. */
-function reading(atMs: number, ...shards: [number, number, number][]): Reading {
+function reading(atMs: number, ...shards: [number, number, number][]): MetricsReading {
   const name = 'strandfast_append_seconds'
   const samples = shards.flatMap((counts, shard) =>
     ['0.001', '0.01', '+Inf'].map((le, place) => ({
@@ -13,10 +13,14 @@ function reading(atMs: number, ...shards: [number, number, number][]): Reading {
     })),
   )
   const sum = { name: `${name}_sum`, labels: { shard: '0' }, value: 99 }
-  return new Reading({ metrics: [{ name, help: '', type: 'histogram', samples: [...samples, sum] }] }, atMs)
+  return new MetricsReading(
+    { metrics: [{ name, help: '', type: 'histogram', samples: [...samples, sum] }] },
+    atMs,
+  )
 }
 
-const between = (before: Reading, now: Reading) => slowest('strandfast_append_seconds', now, before)
+const between = (before: MetricsReading, now: MetricsReading) =>
+  slowest('strandfast_append_seconds', now, before)
 
 it('tells what 99 % of the values since the last reading were below, over all shards', () => {
   const before = reading(0, [50, 90, 90], [0, 0, 0])

@@ -22,7 +22,7 @@ import {
   freeBytes,
   openDataDirectory,
 } from '../../../src/data/directory.js'
-import { fingerprintOf } from '../../../src/data/seed-fingerprint.js'
+import { fingerprintOf } from '../../../src/data/derived-keys.js'
 
 let folder: string
 let dataDir: string

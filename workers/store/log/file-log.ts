@@ -18,8 +18,8 @@ import {
   isLackOfDescriptors,
   makeDirectory,
   unfinishedSuffix,
+  syncDirectory,
 } from '../../../src/base/durable-file.js'
-import { syncDirectory } from '../../../src/base/sync-directory.js'
 import { DirectWrites, closeDirect, openDirect, writeThroughCache, type DirectFile } from './direct-writes.js'
 import { decodeChanges } from './row-change.js'
 import {

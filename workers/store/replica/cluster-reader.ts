@@ -12,7 +12,7 @@ import {
   headerOf,
   type NextBlocks,
   noBlocks,
-  type Reading,
+  type SegmentReading,
   type ReadSegment,
   type Writer,
 } from './cluster-segment.js'
@@ -28,7 +28,7 @@ const HASH_BYTES = 32
 
 /** The form in which a log is written; each function throws an Error for what a node of the cluster did not write. */
 export interface LogForm {
-  segment(rows: readonly SegmentRow[], reading: Reading): ReadSegment
+  segment(rows: readonly SegmentRow[], reading: SegmentReading): ReadSegment
   header(row: SegmentRow, keys: ClusterKeys): ClusterHeader
   checkpointHead(head: Uint8Array, keys: ClusterKeys): CheckpointHead
   checkpointPart(named: CheckpointPartPlace, state: Uint8Array, keys: ClusterKeys): RowChange[]

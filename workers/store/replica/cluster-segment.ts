@@ -148,7 +148,7 @@ export interface ReadSegment {
 }
 
 /** How a segment is read. */
-export interface Reading extends ClusterKeys {
+export interface SegmentReading extends ClusterKeys {
   /** The blocks alone, where a checkpoint has the other rows. */
   what?: 'whole' | 'blocks'
   /** Computes the hash of each record again. */
@@ -161,7 +161,7 @@ export interface Reading extends ClusterKeys {
  */
 export function decodeClusterSegment(
   rows: readonly SegmentRow[],
-  { what = 'whole', check, ...keys }: Reading,
+  { what = 'whole', check, ...keys }: SegmentReading,
 ): ReadSegment {
   const [first] = rows
   assert(first !== undefined, 'a segment has a row')

@@ -1,7 +1,6 @@
 import { assert } from '../../../src/base/assert.js'
-import { steadyClock } from '../../../src/base/clock.js'
+import { steadyClock, machineClock } from '../../../src/base/clock.js'
 import { limits } from '../../../src/base/limits/limits.js'
-import { machineClock } from '../../../src/base/machine-clock.js'
 import type { SegmentName } from '../../../src/protocol/cluster-log-messages.js'
 import { Scrubber } from '../scrubber.js'
 import { type ClusterReader, FollowedLog } from './cluster-reader.js'

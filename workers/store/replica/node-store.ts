@@ -1,6 +1,6 @@
 import { existsSync, renameSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { syncDirectory } from '../../../src/base/sync-directory.js'
+import { syncDirectory } from '../../../src/base/durable-file.js'
 import type { ShardLine } from '../../../src/protocol/cluster-log-messages.js'
 import type { CheckpointHead, CheckpointPlace } from './cluster-checkpoint.js'
 import { clusterForm, ClusterReader, FollowedLog, type LogForm, type StoreBehind } from './cluster-reader.js'

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { lstatSync, realpathSync, rmSync } from 'node:fs'
 import { logFolder } from '../../../src/store-files/log-folder.js'
-import { syncDirectory } from '../../../src/base/sync-directory.js'
+import { syncDirectory } from '../../../src/base/durable-file.js'
 import type { LogPosition } from '../log/file-log.js'
 import { isOfCluster, noFile, positionAt, setPositionAt } from '../log/position.js'
 import { recover } from '../log/shard-log.js'

@@ -52,7 +52,7 @@ interface ToJudge {
   asked: Asked | undefined
 }
 
-type State =
+type JudgingState =
   | { kind: 'none' }
   | { kind: 'judging'; done: number }
   | { kind: 'judged'; judged: Judged[] }
@@ -60,7 +60,7 @@ type State =
 
 /** Judges records anew whenever rules, claims or action change. */
 export function useJudged({ rows, saved, edited, asked }: ToJudge) {
-  const [state, setState] = useState<State>({ kind: 'none' })
+  const [state, setState] = useState<JudgingState>({ kind: 'none' })
   const [turn, setTurn] = useState(0)
   const { begin, stop } = useTask()
   const key = JSON.stringify([saved, edited, asked])

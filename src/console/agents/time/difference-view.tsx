@@ -8,7 +8,7 @@ import { ProgressLine, Result } from '../../parts/result.js'
 import { Failure, Time } from '../../parts/texts.js'
 import { agentLink } from '../../route.js'
 import {
-  type Change,
+  type ChangeRecord,
   type ChangeKind,
   changeKinds,
   type Changes,
@@ -119,7 +119,7 @@ function ChangeList(props: { agent: string; kind: ChangeKind; changes: Changes }
 }
 
 /** The record that a change is about, or what the record of the change says itself. */
-function What({ agent, change: { row, target } }: { agent: string; change: Change }) {
+function What({ agent, change: { row, target } }: { agent: string; change: ChangeRecord }) {
   if (target !== undefined) return <a href={agentLink(agent, target)}>Record {countText(target)}</a>
   return (
     <>

@@ -22,7 +22,7 @@ export const changeKinds = [
 export type ChangeKind = (typeof changeKinds)[number]
 
 /** A record that tells of a change, and which record it is about. */
-export interface Change {
+export interface ChangeRecord {
   row: RecordRow
   /** Seq of the record that was deleted, restored or erased; undefined where its body does not say. */
   target: number | undefined
@@ -31,7 +31,7 @@ export interface Change {
 /** Changes of one kind: how many, and the newest of them. */
 export interface Changes {
   count: number
-  newest: Change[]
+  newest: ChangeRecord[]
 }
 
 /** What happened between two moments of a strand. */

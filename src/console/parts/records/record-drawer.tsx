@@ -26,7 +26,7 @@ interface DrawerProps {
   linkTo?: ((seq?: number) => string) | undefined
 }
 
-interface Shown {
+interface ShownRecord {
   row: RecordRow
   record: ReadRecord
   /** Undefined where the browser computes none: on pages without TLS. */
@@ -37,7 +37,7 @@ interface Shown {
 export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerProps) {
   const { agent_id: agent, record_count: headSeq } = status
   const link = linkTo ?? ((to?: number) => agentLink(agent, to))
-  const read = useLoaded<Shown | undefined>(`${agent} ${seq}`, async (signal) => {
+  const read = useLoaded<ShownRecord | undefined>(`${agent} ${seq}`, async (signal) => {
     if (seq > headSeq) return undefined
     const range = { fromSeq: seq, toSeq: seq, signal }
     const [{ records }, [row]] = await Promise.all([
@@ -88,7 +88,7 @@ export function RecordDrawer({ service, status, seq, linkTo, changed }: DrawerPr
   )
 }
 
-function Contents({ service, status, seq, shown, changed }: DrawerProps & { shown: Shown }) {
+function Contents({ service, status, seq, shown, changed }: DrawerProps & { shown: ShownRecord }) {
   const { row, record, hash } = shown
   return (
     <>
@@ -146,7 +146,7 @@ function Body({ row: { body, state } }: { row: RecordRow }) {
 }
 
 /** The texts that are hashed and signed, as they are. */
-function MadeOf({ record, hash }: Pick<Shown, 'record' | 'hash'>) {
+function MadeOf({ record, hash }: Pick<ShownRecord, 'record' | 'hash'>) {
   const { h, sig, sealedBy, content, header } = record
   // Between the prefix of a commitment and the body (docs/FORMAT.md, Body).
   const salt = content && toHex(content.committed.subarray(PREFIX_BYTES, PREFIX_BYTES + SALT_BYTES))

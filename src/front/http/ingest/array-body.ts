@@ -3,7 +3,7 @@ import { refuse, type Refusal } from '../../../base/errors.js'
 import { limits } from '../../../base/limits/limits.js'
 import type { BodyPart, BodyQueue } from '../body-queue.js'
 import { tooLarge } from '../body.js'
-import type { FrontSlices } from '../front-slices.js'
+import type { FrontSlices } from '../front-turn.js'
 import { type BodyMemory, GatheredBytes } from '../../../base/gathered-bytes.js'
 import { ArrayLines } from './array-lines.js'
 

@@ -9,7 +9,7 @@ import { withAccess } from '../../routes/parameters.js'
 import type { IngestRequest, Principal } from '../../routes/route.js'
 import type { IngestManySummary, IngestSummary } from '../../../wire/ingest.js'
 import type { Exchange } from '../exchange.js'
-import type { FrontSlices } from '../front-slices.js'
+import type { FrontSlices } from '../front-turn.js'
 import { addressLines, agentOf } from './lines.js'
 import type { IngestTotals } from './summary.js'
 

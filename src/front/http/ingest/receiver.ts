@@ -7,7 +7,7 @@ import { bodyOf, readArray, RecordedBody, type BodySource } from './array-body.j
 import { tooLarge } from '../body.js'
 import { type BodyQueue, receiveBody } from '../body-queue.js'
 import type { Exchange } from '../exchange.js'
-import type { FrontSlices } from '../front-slices.js'
+import type { FrontSlices } from '../front-turn.js'
 import type { IngestStream } from './commands.js'
 import { JsonBody, type JsonShape } from './json-body.js'
 import { SplitBody } from './split-body.js'

@@ -7,7 +7,7 @@ import { isUtf16, readJson, utf16Given } from '../../../strand/json.js'
 import { isJsonSpace, type Span, stringText, valueEnd } from '../../../strand/json-scanner.js'
 import type { IngestRequest } from '../../routes/route.js'
 import type { BodyPart } from '../body-queue.js'
-import type { FrontSlices } from '../front-slices.js'
+import type { FrontSlices } from '../front-turn.js'
 import { type BodySource, type BrokenBody, readWhole } from './array-body.js'
 import { ArrayLines } from './array-lines.js'
 

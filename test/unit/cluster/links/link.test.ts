@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { limits } from '../../../../src/base/limits/limits.js'
-import { machineClock } from '../../../../src/base/machine-clock.js'
+import { machineClock } from '../../../../src/base/clock.js'
 import { encodeLate, encodeValue, type LinkMessage } from '../../../../src/cluster/links/framing.js'
 import { LateQueue } from '../../../../src/cluster/links/late-queue.js'
 import { Link } from '../../../../src/cluster/links/link.js'

@@ -1,6 +1,6 @@
 import { Worker } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
-import { machineClock } from '../../../../src/base/machine-clock.js'
+import { machineClock } from '../../../../src/base/clock.js'
 import { LeaseMemory } from '../../../../src/protocol/lease-memory.js'
 
 describe('the lease in shared memory', () => {

@@ -3,7 +3,7 @@ import {
   type Candidate,
   nextSteps,
   ownersOf,
-  type Place,
+  type ShardRole,
   type PlacesView,
   type SeenShard,
   unknownOwner,
@@ -17,7 +17,7 @@ const ready = (...nodes: string[]) => candidates(nodes, true)
 const unready = (...nodes: string[]) => candidates(nodes, false)
 const seen = (
   owner: string | undefined,
-  place: Place = 'followed',
+  place: ShardRole = 'followed',
   more: Partial<SeenShard> = {},
 ): SeenShard => ({
   place,
@@ -182,7 +182,7 @@ describe('a shard', () => {
 class Copies {
   readonly #shards: number
   alive: string[]
-  readonly places = new Map<string, Place[]>()
+  readonly places = new Map<string, ShardRole[]>()
   readonly owners: (string | undefined)[]
   /** Shards that nodes do not have up to their logs yet. */
   readonly behind = new Map<string, Set<number>>()

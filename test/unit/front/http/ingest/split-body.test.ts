@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest'
 import type { BodyPart } from '../../../../../src/front/http/body-queue.js'
-import { FrontSlices } from '../../../../../src/front/http/front-slices.js'
+import { FrontSlices } from '../../../../../src/front/http/front-turn.js'
 import { SplitBody } from '../../../../../src/front/http/ingest/split-body.js'
 import { fieldOf, fieldSteps } from '../../../../../src/strand/field-path.js'
 import { fc } from '../../../../support/fast-check.js'
