@@ -251,8 +251,8 @@ describe('a chunked body with trailers or extensions', () => {
     const whole = post(`${size}\r\n${body}\r\n0\r\n`, undefined, path)
     const connection = await RawConnection.open(server)
     connection.write(whole)
-    // Once the record is written, what was sent before the trailers has been read.
-    await eventually(async () => (await call(server, 'GET /v1/agents/later/head')).body.seq === 1)
+    // uWebSockets.js carries the request out before it has seen them; node:http waits for them.
+    if (!isNode) await eventually(async () => (await call(server, 'GET /v1/agents/later/head')).body.seq === 1)
     connection.write('X-Sum: 1\r\n\r\n')
     expect((await connection.ended()).statuses).toEqual([201])
   })
