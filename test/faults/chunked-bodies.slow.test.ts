@@ -252,7 +252,8 @@ describe('a chunked body with trailers or extensions', () => {
     const connection = await RawConnection.open(server)
     connection.write(whole)
     // uWebSockets.js carries the request out before it has seen them; node:http waits for them.
-    if (!isNode) await eventually(async () => (await call(server, 'GET /v1/agents/later/head')).body.seq === 1)
+    if (!isNode)
+      await eventually(async () => (await call(server, 'GET /v1/agents/later/head')).body.seq === 1)
     connection.write('X-Sum: 1\r\n\r\n')
     expect((await connection.ended()).statuses).toEqual([201])
   })
