@@ -104,6 +104,7 @@ function Question(props: {
   const { session, proposal, vote, close, done } = props
   const { title, button, stop } = voteWords[vote]
   const { proposal_id: id, agent, action, target } = proposal
+  const after = useRef<Proposal>(undefined)
   const isErasing = vote === 'approve' && action === 'erase'
   const what = 'the last 8 digits of the record’s hash'
   return (
@@ -116,11 +117,14 @@ function Question(props: {
         isDanger: vote !== 'approve' || isErasing,
         confirm: isErasing ? { wanted: keyDigits(target ?? ''), what } : undefined,
         async apply() {
-          const after = await session.service.proposals[vote](id)
-          done(after)
-          return after
+          after.current = await session.service.proposals[vote](id)
+          return after.current
         },
-        close,
+        close() {
+          close()
+          // Together with the dialog: its end gives the focus back, and what follows takes it.
+          if (after.current !== undefined) done(after.current)
+        },
       }}
     >
       <p>
