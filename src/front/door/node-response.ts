@@ -262,7 +262,8 @@ interface ChunkWatch {
 /**
  * Joins the chunks of a chunked body that arrive together, before Node's stream has each of them go its way: that costs
  * ten times what it costs to copy a chunk of one byte. Node's parser hands on all of a read of 64 KiB at once, so one that
- * consists of many chunks is the last of its turn of the event loop, and others are served before the next one.
+ * consists of many chunks is the last of its turn of the event loop, and others are served before the next one. From then on
+ * nothing is passed on in that turn: a stream that takes a part resumes its socket.
  */
 function joinChunks(request: IncomingMessage, watch: ChunkWatch): void {
   const { socket } = request
@@ -271,13 +272,20 @@ function joinChunks(request: IncomingMessage, watch: ChunkWatch): void {
   let bytes = 0
   let count = 0
   let over = false
+  /** Parts that wait for the next turn. */
+  const held: Uint8Array[] = []
 
-  const flush = () => {
-    if (joined === undefined || bytes === 0) return true
-    // Of its own size: the stream may keep it for long.
-    const part = joined.slice(0, bytes)
+  const hold = () => {
+    if (joined === undefined || bytes === 0) return
+    // A copy of its size: the stream may store it for long.
+    held.push(joined.slice(0, bytes))
     bytes = 0
-    return pass(part)
+  }
+  const flush = () => {
+    hold()
+    let takesMore = true
+    for (const part of held.splice(0)) takesMore = pass(part)
+    return takesMore
   }
   const turned = () => {
     if (over || socket.destroyed) return
@@ -298,8 +306,16 @@ function joinChunks(request: IncomingMessage, watch: ChunkWatch): void {
       watch.tooMany()
       return true
     }
-    if (bytes + part.length > limits.chunksGatheredBytes) flush()
-    if (part.length > limits.chunksGatheredBytes) return pass(part)
+    const waits = count > limits.chunksPerTurn
+    if (bytes + part.length > limits.chunksGatheredBytes) {
+      if (waits) hold()
+      else flush()
+    }
+    if (part.length > limits.chunksGatheredBytes) {
+      if (!waits) return pass(part)
+      held.push(part)
+      return true
+    }
     joined ??= new Uint8Array(limits.chunksGatheredBytes)
     joined.set(part, bytes)
     bytes += part.length
