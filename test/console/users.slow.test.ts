@@ -148,6 +148,8 @@ describe.skipIf(noBrowser)('users in the console', () => {
 
   it('deletes a user once the e-mail is typed, and says first what ends and what stays', async () => {
     const page = await open('#/users/gone%40example.com')
+    // What is above the button moves it no more.
+    await trail(page, 'gone@example.com').first().waitFor()
     await page.getByRole('button', { name: 'Delete…' }).click()
     await page.getByText('Stays:').waitFor()
     const button = page.getByRole('button', { name: 'Delete the user' })
