@@ -84,8 +84,8 @@ export function oauthSecrets(key: Uint8Array, namespaceId: string, state: string
 }
 
 /*
- * The cookie that binds a sign-in by a provider to the browser that started it: whoever follows a link with somebody
- * else's state does not have that person's cookie (RFC 6749, 10.12). Sign-ins that run at the same time share it, so
+ * The cookie that binds a sign-in by a provider to the browser that started it: another browser that
+ * follows a link with the same state does not have the cookie (RFC 6749, 10.12). Sign-ins that run at the same time share it, so
  * that two tabs do not disturb each other.
  */
 

@@ -76,8 +76,8 @@ function eachOf(checks: object): (value: unknown) => boolean {
 }
 
 /**
- * A message of a union, by its kind: whoever sends it was compiled together with this code, so that it is what its kind
- * says.
+ * Checks only that a message has a kind: for links, both ends of which run the same version of the program
+ * (src/protocol/link-messages.ts).
  */
 export function hasKind<Message extends { kind: string }>(value: unknown): value is Message {
   return typeof value === 'object' && value !== null && 'kind' in value && isText(value.kind)

@@ -259,7 +259,7 @@ export function fail(subject: string, detail: string): Finding {
 const tablesOfRecords: ReadonlySet<string> = new Set(['blocks', 'imported-blocks', 'filling'])
 
 /**
- * Checks the data file of a shard that nobody else writes to: every page, and every row except records, which
+ * Checks the data file of a shard that no process writes to: every page, and every row except records, which
  * `strandfast verify` and `backup` check.
  * @returns what is wrong with it, or undefined
  */
