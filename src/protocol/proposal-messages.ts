@@ -183,7 +183,7 @@ interface ProposalDecide extends Author {
 
 /**
  * Ends some of the proposals that are due. Answered by `swept`, with the authors whose standings it lacks: their
- * proposals wait for the next sweep.
+ * proposals, and later ones of the same agents, wait for the next sweep.
  */
 interface ProposalsSweep {
   kind: 'proposalsSweep'

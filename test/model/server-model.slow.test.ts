@@ -42,6 +42,31 @@ it('does what the plain model does, whatever comes', { timeout: patienceMs + shr
   expect.fail(`${where}, run ${details.numRuns}: ${run}\n${String(details.errorInstance)}\nafter\n${log}`)
 })
 
+const plain = { agent: 'alpha', carries: 'nothing' } as const
+
+/** Runs in which campaigns found a difference, made smaller. */
+const found: [about: string, Run][] = [
+  [
+    'proposals of one agent that are due together, by keys and by the root key',
+    {
+      shards: 2,
+      signing: 'record',
+      zones: ['governed', 'free', 'free', 'free'],
+      steps: [
+        { ...plain, do: 'change', by: 'writer', change: { action: 'policies', policies: 0 } },
+        { ...plain, do: 'mutate', by: 'root', action: 'delete', target: { of: 'written', pick: 0 } },
+        { ...plain, do: 'mutate', by: 'second', action: 'delete', target: { of: 'written', pick: 1 } },
+        { ...plain, do: 'change', by: 'root', change: { action: 'zone', zone: 'free' } },
+        { do: 'time', ms: 3_600_000, server: 'runs' },
+      ],
+    },
+  ],
+]
+
+it.each(found)('does what the plain model does: %s', { timeout: patienceMs }, async (_about, run) => {
+  await agrees(run)
+})
+
 /** Once something has failed for long enough, everything passes, and so nothing is made smaller any more. */
 async function agreesInTime(run: Run): Promise<void> {
   if (failed === undefined || performance.now() - failed.firstAtMs < shrinkMs) await agrees(run)

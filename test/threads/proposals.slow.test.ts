@@ -546,6 +546,21 @@ describe('the proposer of a proposal that is due or approved', () => {
     expect(replyOf(shard.ask({ ...vote(waiting, 'approve'), standings })).state).toBe(state)
   })
 
+  // A sweep applied later proposals by the root key first, and a change of zone then rejected the earlier deletion.
+  it('is looked up before later proposals of the same agent are applied; those of other agents do not wait', () => {
+    const [agent, other] = [agentIn('governed'), agentIn('governed', 'other')]
+    replyOf(shard.ask(mutate('delete', [agent, write(agent)], key)))
+    replyOf(shard.ask(setZone(agent, 'free', 'root')))
+    replyOf(shard.ask(mutate('delete', [other, write(other)], 'root')))
+    shard.nowMs += MINUTE_MS
+    expect(shard.ask(sweep)).toEqual({ kind: 'swept', left: false, authors: [key] })
+    expect(types(agent).slice(1)).toEqual(['sys/proposal', 'sys/proposal'])
+    expect(types(other).slice(1)).toEqual(['sys/proposal', 'sys/tombstone', 'sys/applied'])
+    shard.ask({ ...sweep, standings: [{ principal: key, valid: true }] })
+    expect(types(agent).slice(3)).toEqual(['sys/tombstone', 'sys/applied', 'sys/zone', 'sys/applied'])
+    expect(proposals('applied')).toHaveLength(3)
+  })
+
   it('is not approved by the lines that could have had a user propose, the root key where it is the only admin', () => {
     const agent = agentIn('protected')
     const policies = { kind: 'policiesSet', agent, policies: everything, options: {} } as const

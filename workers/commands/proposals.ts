@@ -187,14 +187,18 @@ export function proposalsSweep(
 ): Decision {
   const { environment, agents } = state.store
   const authors = new Set<string>()
+  const waiting = new Set<number>()
   const due = dueProposals(environment, { nowMs: state.clock(), limit: SWEEP_MAX + 1 })
   for (const place of due.slice(0, SWEEP_MAX)) {
     const agent = findAgent(state, group, agents.nameOf(place.agentNo))
     const row = proposalAt(state, group, place)
     if (agent === undefined || agent.importing || row?.state !== 'proposed') continue
     const proposer = standingOf(row, standings)
-    if (row.effectiveAtMs !== undefined && proposer === undefined && needsStanding(row)) {
-      authors.add(row.proposer)
+    const lacksStanding = row.effectiveAtMs !== undefined && proposer === undefined && needsStanding(row)
+    if (lacksStanding) authors.add(row.proposer)
+    // Later proposals of an agent wait too: they apply in the order in which they came due.
+    if (lacksStanding || waiting.has(place.agentNo)) {
+      waiting.add(place.agentNo)
       continue
     }
     // If the clock is behind its records, they wait for the next sweep.
