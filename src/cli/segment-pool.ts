@@ -75,6 +75,8 @@ export class SegmentPool {
   }
 
   async close(): Promise<void> {
+    // Piscina emits a result that arrives afterwards as an error.
+    this.#pool.on('error', () => undefined)
     await this.#pool.destroy()
   }
 }

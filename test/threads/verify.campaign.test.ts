@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import {
   createReadStream,
   createWriteStream,
@@ -116,6 +116,24 @@ describe('verifying an export of several segments', () => {
     await expect(verifySegments(Readable.from([notUtf8]), { trustedKey })).rejects.toThrow(
       'a line is not UTF-8',
     )
+  })
+
+  // A result that was sent while the threads were ended was an uncaught error, and the command printed no verdict.
+  it('ends its threads while results arrive', () => {
+    const script = `import { readFileSync } from 'node:fs'
+      import { SegmentPool } from ${JSON.stringify(new URL('src/cli/segment-pool.js', dist).href)}
+      import { readFirstLine } from ${JSON.stringify(new URL('src/proof/export-check.js', dist).href)}
+      const [first, ...lines] = readFileSync(process.argv[1], 'utf8').split('\\n', 11)
+      const options = { trustedKey: process.argv[2] }
+      const segment = { manifest: readFirstLine(first, {}), bytes: Buffer.from(lines.join('\\n')), options }
+      const pool = new SegmentPool()
+      await pool.check(segment)
+      pool.check(segment).catch(() => {})
+      // The result arrives while this thread is busy.
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000)
+      await pool.close()`
+    const args = ['--input-type=module', '-e', script, '--', file, trustedKey]
+    expect(spawnSync(process.execPath, args, { encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' })
   })
 
   it('comes to the verdict of a check line by line, whatever is wrong with the file', async () => {
