@@ -46,10 +46,10 @@ export async function runPass(files, { seed, minutes }) {
       },
     )
     const progress = setInterval(() => console.log(`  ${lastLine(log)}`), PROGRESS_MS)
-    await once(child, 'exit')
+    const [code] = await once(child, 'exit')
     clearInterval(progress)
     const failures = existsSync(report)
-      ? failuresOf(JSON.parse(readFileSync(report, 'utf8')))
+      ? failuresOf(JSON.parse(readFileSync(report, 'utf8')), { files, code })
       : [{ file: files.join(' '), test: 'left no report' }]
     const lines = existsSync(counts) ? readFileSync(counts, 'utf8').trimEnd().split('\n') : []
     return { numbers: sumOf(lines.map((line) => JSON.parse(line))), failures, log }
@@ -65,14 +65,19 @@ function lastLine(path) {
   return text.trimEnd().split('\n').at(-1)?.slice(0, 160)
 }
 
-/** Each failed test of a report; a file that did not load, or whose hooks failed, is one failure. */
-export function failuresOf({ testResults }) {
-  return testResults.flatMap(({ name, status, message, assertionResults }) => {
+/**
+ * Each failed test of a report; a file that did not load, or whose hooks failed, is one failure. So is an error outside of
+ * the tests: the report does not contain it, but the exit code shows it.
+ */
+export function failuresOf({ testResults }, { files, code }) {
+  const failures = testResults.flatMap(({ name, status, message, assertionResults }) => {
     const file = relative(process.cwd(), name)
     const failed = assertionResults.filter((test) => test.status === 'failed')
     if (failed.length > 0) return failed.map(({ fullName }) => ({ file, test: fullName }))
     return status === 'failed' ? [{ file, test: message || 'did not load' }] : []
   })
+  if (failures.length > 0 || code === 0) return failures
+  return [{ file: files.join(' '), test: 'an error outside of the tests' }]
 }
 
 function sumOf(counts) {

@@ -80,9 +80,18 @@ describe('a pass', () => {
         assertionResults: [],
       },
     ]
-    expect(failuresOf({ testResults })).toEqual([
+    expect(failuresOf({ testResults }, { files: ['a', 'b'], code: 1 })).toEqual([
       { file: 'test/a.test.ts', test: 'loses nothing' },
       { file: 'test/b.test.ts', test: 'Hook timed out' },
+    ])
+  })
+
+  it('counts an error outside of the tests, which only the exit code shows', () => {
+    const name = `${process.cwd()}/test/a.test.ts`
+    const testResults = [{ name, status: 'passed', assertionResults: [{ status: 'passed' }] }]
+    expect(failuresOf({ testResults }, { files: ['a', 'b'], code: 0 })).toEqual([])
+    expect(failuresOf({ testResults }, { files: ['a', 'b'], code: 1 })).toEqual([
+      { file: 'a b', test: 'an error outside of the tests' },
     ])
   })
 })
