@@ -18,6 +18,8 @@ export const probedOptions: readonly string[] = ['--import', pathToFileURL(progr
 export interface Probed {
   /** The longest that the front served nothing else, or kept a request for /healthz waiting. */
   frontMs: number
+  /** The front's long turns of its event loop, in the order in which they ended. */
+  frontTurns: Timed[]
   /** The longest that a shard served nothing else, or kept a small write waiting. */
   shardMs: number
   /** Memory by which the process grew at the most, bytes. */
@@ -97,7 +99,7 @@ export async function probed(server: TestServer, attack: () => Promise<unknown>)
   const thread = new Worker(program, { workerData })
   try {
     const [ready] = await once(thread, 'message')
-    const [frontTurns, shardTurns] = [turnsOf(server, 'front').length, turnsOf(server, 'shard').length]
+    const [frontBefore, shardBefore] = [turnsOf(server, 'front').length, turnsOf(server, 'shard').length]
     try {
       await attack()
     } finally {
@@ -105,9 +107,11 @@ export async function probed(server: TestServer, attack: () => Promise<unknown>)
     }
     const [seen] = await once(thread, 'message')
     const slownessAt = (atMs: number) => slowness(seen.controls, atMs)
+    const frontTurns = turnsOf(server, 'front').slice(frontBefore)
     return {
-      frontMs: longest([...turnsOf(server, 'front').slice(frontTurns), ...seen.front], slownessAt),
-      shardMs: longest([...turnsOf(server, 'shard').slice(shardTurns), ...seen.shard], slownessAt),
+      frontMs: longest([...frontTurns, ...seen.front], slownessAt),
+      frontTurns,
+      shardMs: longest([...turnsOf(server, 'shard').slice(shardBefore), ...seen.shard], slownessAt),
       memoryGrownBytes: seen.memoryBytes - ready.memoryBytes,
       requestPairs: seen.front.length,
       failed: seen.failed,

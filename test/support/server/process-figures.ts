@@ -16,11 +16,6 @@ export function memoryBytes({ process: { pid } }: TestServer): number {
   return Number(kibibytes) * 1024
 }
 
-/** Processor time that the front of a server has used, milliseconds (Linux). */
-export function frontUsedMs({ process: { pid } }: TestServer): number {
-  return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6
-}
-
 /**
  * How many of these connections the server has accepted and holds open (Linux). Those of other calls, which come and go
  * by the keep-alive of both sides, are not counted; nor are those that only the system has taken.
