@@ -5,6 +5,7 @@ import { rolldown } from 'rolldown'
 import { expect, it } from 'vitest'
 import { consoleInput } from '../../scripts/console-input.mjs'
 import { keptCalls } from '../../scripts/kept-calls.mjs'
+import { plantedBugs, plantedHandOvers } from '../support/cluster/rounds/planted-build.js'
 
 /* What `npm run build` has put together (scripts/bundle.mjs). */
 
@@ -55,6 +56,12 @@ it('carries the licenses of the packages that were put in', () => {
   const licenses = readFileSync(join(program, 'LICENSES.txt'), 'utf8')
   for (const name of ['typebox', 'jose', 'lru-cache'])
     expect(licenses).toMatch(new RegExp(`^${name} [\\d.]+: `, 'm'))
+})
+
+it('has each text that a planted bug changes, once', () => {
+  const texts = [...plantedBugs, ...plantedHandOvers].flatMap(({ changes }) => changes.map(([text]) => text))
+  const times = (text: string) => files.reduce((sum, file) => sum + file.text.split(text).length - 1, 0)
+  expect(texts.filter((text) => times(text) !== 1)).toEqual([])
 })
 
 /** Calls that throw for some arguments, as statements whose value is not used. */

@@ -129,3 +129,23 @@ export const plantedBugs: readonly PlantedBug[] = [
     linked: true,
   },
 ]
+
+/** Rules of a hand-over (docs/adr/0048-owners-of-shards.md), each of them broken. */
+export const plantedHandOvers: readonly Pick<PlantedBug, 'name' | 'changes'>[] = [
+  {
+    name: 'an owner that gives a shard up before others have stopped sending to it',
+    changes: [['await leaving(shard);', '']],
+  },
+  {
+    name: 'a front of another node that goes on sending',
+    changes: [['thread?.link.leaving(thread);', '']],
+  },
+  {
+    name: 'commands that do not wait for the next owner',
+    changes: [['this.#held = waits ? new HeldCommands() : void 0;', 'this.#held = void 0;']],
+  },
+  {
+    name: 'callers that do not wait until it is known again who they are',
+    changes: [['await handling.shards.untilCurrent(decidingShard(caller, handling));', '']],
+  },
+]
