@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ownedAgent, register } from '../support/auth/accounts.js'
 import { eventually } from '../support/eventually.js'
 import { heldConnections, memoryBytes, openHandles } from '../support/server/process-figures.js'
 import { RawConnection } from '../support/http/raw-http.js'
-import { call, startServer, testRootKey, type TestServer } from '../support/server/server.js'
+import { startAuthServer } from '../support/server/auth-server.js'
+import { call, testRootKey, type TestServer } from '../support/server/server.js'
 
 /** Connections that are made at once: of more than the listen backlog, the system has some that the server never sees. */
 const WAVE = 250
@@ -11,9 +13,14 @@ const credential = `Authorization: Bearer ${testRootKey}\r\n`
 
 let server: TestServer
 let handlesAtRest: number
+/** An agent that a user may read, and the user's token, not used yet. */
+let agent: string
+let token: string
 
 beforeAll(async () => {
-  server = await startServer()
+  server = await startAuthServer()
+  agent = await ownedAgent(server, 'watched')
+  token = (await register(server, 'ada@example.org')).token
   // What the first requests open for good: files of the stores, threads, one connection kept for more requests.
   await expectServing()
   await call(server, 'GET /v1/strand/export')
@@ -46,6 +53,29 @@ function postHead(path: string, type: string, length = 'Content-Length: 5000'): 
   return `POST ${path} HTTP/1.1\r\nHost: a\r\n${credential}Content-Type: ${type}\r\n${length}\r\n\r\n`
 }
 
+/** Bodies that keep the front busy for longer than it has for one turn of its event loop. */
+const costlyBody = `{"type":"time_range","where":[${'1,'.repeat(16_000)}1]}`
+const COSTLY_BODIES = 64
+
+/** Streams whose requests wait before they are opened: until a new token is verified, and for a later turn of a busy front. */
+async function openLate(): Promise<RawConnection[]> {
+  const streamRequest = (key: string) =>
+    `GET /v1/agents/${agent}/stream HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`
+  const [busy, [ofUser, ...others]] = [await openMany(COSTLY_BODIES), await openMany(20)]
+  if (ofUser === undefined) throw new Error('Expected a connection')
+  ofUser.write(streamRequest(token))
+  await ofUser.until(({ text }) => text.includes('caught_up'))
+  // All of it has arrived when the front goes on, and the streams come last.
+  server.process.kill('SIGSTOP')
+  const head = postHead('/v1/agents/steady/query', 'application/json', `Content-Length: ${costlyBody.length}`)
+  for (const connection of busy) connection.write(head + costlyBody)
+  for (const stream of others) stream.write(streamRequest(testRootKey))
+  server.process.kill('SIGCONT')
+  await Promise.all(others.map((stream) => stream.until(({ text }) => text.includes('caught_up'))))
+  for (const connection of busy) connection.destroy()
+  return [ofUser, ...others]
+}
+
 const halfRecord = '{"data":{"never":"ends'
 
 /** What clients begin with that never come to an end; the dripping ones say a letter now and then. */
@@ -60,6 +90,8 @@ const beginnings = [
 
 describe('clients that say too little', () => {
   it('take nothing from others, and are hung up on, however many they are', async () => {
+    // uWebSockets.js hung up on these as well, ten seconds after it had begun to answer.
+    const streams = await openLate()
     const connections = await openMany(600)
     const timers = connections.map((connection, index) => {
       const { text = '', dripping } = beginnings[index % beginnings.length] ?? {}
@@ -82,6 +114,8 @@ describe('clients that say too little', () => {
       expect(statuses).toEqual([200])
     expect(await recordCount('patient')).toBe(patient.length)
     await expectServing()
+    expect(streams.map(({ answer }) => answer.ended)).toEqual(streams.map(() => undefined))
+    for (const stream of streams) stream.destroy()
     expect((await call(server, 'GET /v1/agents/unfinished/status')).status).toBe(404)
     await handlesReturn()
   })

@@ -78,7 +78,7 @@ export function handlerOf(
       const admitted = admit(route, place, handling)
       if (!(admitted instanceof Promise)) return goOn(admitted)
       // A token that is not cached yet is verified first; the body waits.
-      holdBody(opened, handling)
+      holdBody(opened, rules)
       return admitted.then(goOn)
     })
   }

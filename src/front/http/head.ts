@@ -88,11 +88,8 @@ export function openRequest(
  * Answers 429 rate_limited, or 400 malformed_request or 431 headers_too_large, which close the connection (docs/SECURITY.md).
  * @param goOn called for a well-formed request from an address within its rate limit
  */
-export function takeRequest(
-  opened: OpenedRequest,
-  { opening, takesBody, rate }: HandlerRules,
-  goOn: () => void,
-): void {
+export function takeRequest(opened: OpenedRequest, rules: HandlerRules, goOn: () => void): void {
+  const { opening, takesBody, rate } = rules
   const { response, exchange, head } = opened
   const take = () => {
     if (!exchange.open) return
@@ -107,12 +104,19 @@ export function takeRequest(
     take()
     return
   }
-  holdBody(opened, opening)
+  holdBody(opened, rules)
   opening.turn.requestLater(take)
 }
 
-/** Keeps what arrives of a body until it is known what to do with it. */
-export function holdBody({ response, exchange, head }: OpenedRequest, { rates, uploads }: Opening): void {
+/**
+ * Keeps what arrives of a body until it is known what to do with it. Not where no body is read, as of exports and streams: it
+ * is skipped, and uWebSockets.js closes a connection ten seconds after it was resumed, in the middle of a long answer too.
+ */
+export function holdBody(
+  { response, exchange, head }: OpenedRequest,
+  { opening: { rates, uploads }, takesBody }: HandlerRules,
+): void {
+  if (!takesBody && !head.chunked && head.fault === undefined) return
   exchange.holdBody(() =>
     uploads.holdUnknown(rates.addressOf(response, head.headers), (refusal) => exchange.refuse(refusal)),
   )
