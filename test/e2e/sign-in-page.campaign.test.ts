@@ -58,8 +58,10 @@ async function withPlainService(
   more: Record<string, string>,
   use: (opened: OpenPage & { plain: TestServer }) => Promise<void>,
 ): Promise<void> {
-  const env = { SERVICE_CORS_ORIGINS: new URL(world.home).origin, ...more }
-  const plain = await startAuthServer({ env })
+  const origins = [world.home, world.foreignHome].map((home) => new URL(home).origin)
+  const started = await startAuthServer({ env: { SERVICE_CORS_ORIGINS: origins.join(), ...more } })
+  // On the site of the page: pages of other sites get no token.
+  const plain = { ...started, url: started.url.replace('127.0.0.1', 'localhost') }
   try {
     await inPage(openSignIn(world, { url: plain.url }), (opened) => use({ ...opened, plain }))
   } finally {
@@ -288,6 +290,16 @@ describe.skipIf(noBrowser)('the sign-in page', () => {
       await byPassword(page, 'Sign in', { email, password: usualPassword })
       await warns(page, 'The service cannot be reached')
     }))
+
+  it('gets no token on another site than a service that sends no mail', () =>
+    withPlainService({}, ({ plain }) =>
+      inPage(openSignIn(world, { home: world.foreignHome, url: plain.url }), async ({ page }) => {
+        await part(page, 'Magic link').getByLabel('E-mail').fill(newEmail())
+        await page.getByRole('button', { name: 'Send a link' }).click()
+        await warns(page, 'no page of another site: the server is in an open mode')
+        expect(await page.getByLabel('The link').first().inputValue()).toBe('')
+      }),
+    ))
 
   it('has users confirm their e-mail first where the service asks for that', () =>
     withPlainService({ SERVICE_AUTH_REQUIRE_EMAIL_VERIFY: 'true' }, async ({ page, plain, address }) => {
