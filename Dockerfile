@@ -4,8 +4,7 @@ COPY package.json package-lock.json ./
 COPY packages packages
 RUN npm ci
 COPY tsconfig.json tsconfig.console.json tsconfig.declared.json ./
-COPY scripts/bundle.mjs scripts/client-package.mjs scripts/console.mjs scripts/console-input.mjs scripts/put-files.mjs \
-  scripts/wire-types.mjs scripts/
+COPY scripts scripts
 COPY examples/verify.py examples/
 COPY src src
 COPY workers workers
